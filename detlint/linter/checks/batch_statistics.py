@@ -62,7 +62,7 @@ def layers_without_statistics(call: ast.Call, ctx: Context) -> Iterator[Finding]
     track = next((given.value for given in call.keywords if given.arg == "track_running_stats"), None)
     if track is None or truth_by_default(track, ctx) is not Truth.NO:
         return
-    layer = next(iter(_derived_from(call, ctx) if identifier(call.func) == "__init__" else _left_to(call, ctx)), "")
+    layer = next(iter(_derived_from(call, ctx) if identifier(call.func) == "__init__" else _made_ready(call, ctx)), "")
     if layer:
         yield ctx.finding(call, call=layer.rpartition(".")[2], reason="it keeps no running statistics")
 
@@ -96,21 +96,9 @@ def _derived_from(call: ast.Call, ctx: Context) -> Iterator[str]:
     return (base for base in bases if "BatchNorm" in base and base in ctx.rule.triggers_by_name)
 
 
-def _left_to(call: ast.Call, ctx: Context) -> Iterator[str]:
-    """Yield the layer that a `partial` leaves to others to make; what makes it in sight is reported there."""
-    binding = ctx.binding(call)
-    name = binding.node if binding is not None and isinstance(binding.node, ast.Name) else None
-    uses = [use for use in ctx.module.index.uses_of(name) if use is not name] if name is not None else [call]
-    known = (
-        bool(uses) and all(_is_handed_on(use, ctx) for use in uses) and "functools.partial" in ctx.resolve(call.func)
-    )
-    return _batch_norms(call, ctx) if known else iter(())
-
-
-def _is_handed_on(use: ast.expr, ctx: Context) -> bool:
-    """`build(norm=use)`, `def build(norm=use)`, and not `use(8)`."""
-    around = ctx.parent(use)
-    return isinstance(around, (ast.Call, ast.keyword, ast.arguments)) and getattr(around, "func", None) is not use
+def _made_ready(call: ast.Call, ctx: Context) -> Iterator[str]:
+    """Yield the layer that a `partial` is made for: whoever calls it makes one of those."""
+    return _batch_norms(call, ctx) if "functools.partial" in ctx.resolve(call.func) else iter(())
 
 
 def _given_to(options: ast.expr, ctx: Context) -> Iterator[ast.Call]:
@@ -167,6 +155,9 @@ def _keeps_none(call: Call, ctx: Context) -> bool:
     """Is `track_running_stats` off in the call, in the options that it spreads, or unless whoever builds it says so?"""
     track = call.argument("track_running_stats")
     if track.value is not None:
+        around = (part for part in ctx.ancestors(track.value) if isinstance(part, ast.Call) and part is not call.node)
+        if any("functools.partial" in ctx.resolve(part.func) for part in around):
+            return False  # it is reported there, once
         return _is_off(track.value, ctx) or all_callers_say(track.value, ctx, _is_off)
     found = spread("track_running_stats", call.node, ctx) if track.hidden else None
     return found is not None and truth_by_default(*found) is Truth.NO
