@@ -27,6 +27,8 @@ _REPEATING = frozenset({"random.choices", "numpy.random.choice", "numpy.random.r
     for owner in ("", "Tensor.")
 )
 
+_BEST = ("argmax", "argmin")
+
 
 def may_repeat(index: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
     """Return whether an index is drawn, flattened, a part of a table of pairs, or named after what many belong to.
@@ -49,13 +51,19 @@ def may_repeat(index: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
     if not isinstance(index, ast.Call):
         return False
     names = ctx.callees(index)
-    if not _REPEATING.isdisjoint(names):
+    if not _REPEATING.isdisjoint(names) or _is_best_of_rows(index, ctx):
         return True
     if not TENSORS.isdisjoint(names):
         return bool(index.args) and may_repeat(index.args[0], ctx, steps - 1)
     if not isinstance(index.func, ast.Attribute):
         return False
     return index.func.attr in FLATTENING or may_repeat(index.func.value, ctx, steps - 1)
+
+
+def _is_best_of_rows(call: ast.Call, ctx: Context) -> bool:
+    """`scores.argmax(dim=1)`: two rows may have their best in one place. Without a dimension it is one place alone."""
+    function = ctx.callees(call)[:1] in (("torch.argmax",), ("torch.argmin",))
+    return identifier(call.func) in _BEST and len(call.args) + len(call.keywords) > function
 
 
 def _groups(index: ast.expr, ctx: Context) -> bool:
