@@ -14,7 +14,7 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.layers import ModelParts
 from detlint.linter.modes.unregistered import PlainContainer
 from detlint.linter.source.names import FunctionNode, parameters
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 _SWITCHES = frozenset({"train", "eval"})
 _MODES = frozenset({"mode", "training", "is_train"})
@@ -46,17 +46,34 @@ def _has_switch_of_its_own(info: ClassInfo) -> bool:
 def mode_not_handed_on(owner: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
     """A `train(mode)` of its own that never calls the one of `nn.Module`: `eval()` is `train(False)`.
 
-    One that does nothing, or calls `self.eval()`, keeps a frozen model in its mode on purpose.
+    Or one that switches a part to train mode whatever it is asked. One that does nothing, or calls `self.eval()`, keeps
+    a frozen model in its mode on purpose.
     """
     method = next((each for each in owner.body if isinstance(each, ast.FunctionDef) and each.name == "train"), None)
     mode = [parameter.arg for parameter, _ in parameters(method.args)][1:] if method is not None else []
     if method is None or len(mode) != 1 or mode[0] not in _MODES or is_test_file(ctx.module):
         return
-    if _does_something(method) and not _hands_on(method, mode[0]):
-        info = ctx.inference.class_info(owner)
-        if ctx.inference.is_module_class(info.name) and ModelParts().of_class(info) is not Truth.NO:
-            reason = "train() is overwritten, and never calls super().train(mode)"
-            yield ctx.finding(method, layer=f"the layers of {owner.name}", reason=reason)
+    kept = next(_kept_in_train_mode(method), "")
+    if kept:
+        reason = f"train() is overwritten, and calls {kept}.train() whatever the mode"
+    elif _does_something(method) and not _hands_on(method, mode[0]):
+        reason = "train() is overwritten, and never calls super().train(mode)"
+    else:
+        return
+    info = ctx.inference.class_info(owner)
+    if ctx.inference.is_module_class(info.name) and ModelParts().of_class(info) is not Truth.NO:
+        yield ctx.finding(method, layer=kept or f"the layers of {owner.name}", reason=reason)
+
+
+def _kept_in_train_mode(method: ast.FunctionDef) -> Iterator[str]:
+    """Yield the `self.encoder` of a step `self.encoder.train()`, before any branch of the method."""
+    for step in method.body:
+        call = step.value if isinstance(step, ast.Expr) else None
+        switch = call.func if isinstance(call, ast.Call) and not arguments_of(call) else None
+        if isinstance(switch, ast.Attribute) and switch.attr == "train" and is_own(switch.value):
+            yield ast.unparse(switch.value)
+        elif not isinstance(step, (ast.Expr, ast.Assign, ast.AnnAssign)):
+            return
 
 
 def _does_something(method: FunctionNode) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.names import LOOPS
 from detlint.linter.source.nodes import identifier
@@ -65,17 +66,33 @@ def is_mask(places: ast.expr, ctx: Context) -> bool:
 
 
 def sets_places(written: ast.Subscript, ctx: Context) -> bool:
-    """`linked[rows, columns] = 1`: one number at some places, and not in each round of a loop.
+    """`linked[rows, columns] = 1`, `padded[:, -n:] = x`: some places, and not in each round of a loop.
 
-    Who writes the same number everywhere asks for `torch.full`.
+    Who writes the same number everywhere asks for `torch.full`. Where `n` is a size that the memory was made with, it
+    may be all of it.
     """
     statement = ctx.parent(written)
     if not isinstance(statement, ast.Assign) or any(isinstance(parent, LOOPS) for parent in ctx.ancestors(written)):
         return False
-    values = ctx.values(statement.value)
-    numbers = bool(values) and all(value.kind in (Kind.NUMBER, Kind.BOOL) for value in values)
     places = written.slice.elts if isinstance(written.slice, ast.Tuple) else [written.slice]
-    return numbers and any(not isinstance(place, (ast.Slice, ast.Constant, ast.UnaryOp)) for place in places)
+    if _is_number_given(statement.value, ctx):
+        return any(not isinstance(place, (ast.Slice, ast.Constant, ast.UnaryOp)) for place in places)
+    return any(isinstance(place, ast.Slice) and _leaves_out(place, written, ctx) for place in places)
+
+
+def _is_number_given(value: ast.expr, ctx: Context) -> bool:
+    values = ctx.values(value)
+    return bool(values) and all(each.kind in (Kind.NUMBER, Kind.BOOL) for each in values)
+
+
+def _leaves_out(part: ast.Slice, written: ast.Subscript, ctx: Context) -> bool:
+    """Is it one end of a dimension, `:n` or `-n:`, of a length that the memory was not made with?"""
+    bound = part.upper if part.lower is None else part.lower if part.upper is None else None
+    length = bound.operand if isinstance(bound, ast.UnaryOp) and isinstance(bound.op, ast.USub) else bound
+    made = only_value(ctx.module, written.value)
+    if length is None or part.step is not None or made is None or (length is bound) is (part.upper is None):
+        return False
+    return ast.unparse(length) not in ast.unparse(made)
 
 
 def adds_up(call: ast.Call) -> bool:

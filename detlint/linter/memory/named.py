@@ -108,8 +108,8 @@ def settled(outcomes: _Outcomes, ctx: Context) -> _Outcomes:
     """Say of each use what it comes to, in view of all others.
 
     Where nothing writes but one mark, `out[x > 0] = y`, whoever looks at the whole reads the rest; a second mark may
-    complement it. Another name by which memory is only read is no more than a read, and what writes a copy leaves
-    the memory alone.
+    complement it. Who returns what was filled from one end may leave the rest to whoever gets it. Another name by
+    which memory is only read is no more than a read, and what writes a copy leaves the memory alone.
     """
     writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
     marked = [place for outcome, place in outcomes.values() if outcome is Fate.MARKED]
@@ -122,7 +122,7 @@ def settled(outcomes: _Outcomes, ctx: Context) -> _Outcomes:
         elif masked and isinstance(ctx.parent(use), ast.Subscript):
             outcome = Fate.UNTOUCHED  # it may be what was marked
         elif masked and outcome is Fate.RETURNED and isinstance(ctx.parent(place), ast.Return):
-            outcome = Fate.READ
+            outcome = Fate.UNTOUCHED if _is_begun(marked[0]) else Fate.READ
         elif outcome is Fate.STORED and any(_is_named(use.id, target) for target in targets_of(place, place, ctx)):
             outcome = Fate.MOVED
         elif outcome is Fate.STORED and reads_of_other_name(place, ctx):
@@ -131,6 +131,13 @@ def settled(outcomes: _Outcomes, ctx: Context) -> _Outcomes:
             outcome = Fate.UNTOUCHED
         result[use] = (outcome, place)
     return result
+
+
+def _is_begun(mark: ast.expr) -> bool:
+    """`rows[:used] = …`, and no index or mask: room for more, perhaps."""
+    places = mark.slice if isinstance(mark, ast.Subscript) else mark
+    parts = places.elts if isinstance(places, ast.Tuple) else [places]
+    return all(isinstance(part, (ast.Slice, ast.Constant)) for part in parts)
 
 
 def _is_named(name: str, target: ast.expr) -> bool:
