@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.context import Context
-from detlint.linter.source.names import Binding
+from detlint.linter.source.names import COMPREHENSIONS, Binding
 from detlint.linter.source.nodes import identifier
 
 _HOLDERS = frozenset({"torch.nn.ModuleList", "torch.nn.ModuleDict"})
@@ -63,7 +63,11 @@ def _given_by(use: ast.expr, ctx: Context) -> list[ast.expr | None]:
     binding = (
         next((each for each in ctx.module.index.bindings_of(target) if each.node is target), None) if target else None
     )
-    return [None] if target is None or binding is None else [*ctx.flow(target).uses(binding)]
+    if target is None or binding is None:
+        return [None]
+    if isinstance(binding.scope.node, COMPREHENSIONS):
+        return [each for each in ctx.module.index.uses_of(target) if each is not target]
+    return [*ctx.flow(target).uses(binding)]
 
 
 def _loop_variable(use: ast.expr, ctx: Context) -> ast.Name | None:
