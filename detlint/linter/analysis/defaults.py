@@ -61,7 +61,7 @@ def truth_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> Truth:
         return _chosen(node, ctx, depth)
     if isinstance(node, ast.Compare):
         there = _is_there(node, ctx)
-        return _is_on_gpu(node.left, node.ops, node.comparators[0], ctx) if there is Truth.UNKNOWN else there
+        return _is_device(node, ctx) if there is Truth.UNKNOWN else there
     return _asked(node, ctx, depth) if isinstance(node, ast.Call) else Truth.UNKNOWN
 
 
@@ -78,7 +78,7 @@ def _asked(call: ast.Call, ctx: Context, depth: int) -> Truth:
     if "torch.cuda.is_available" in names:
         return Truth.YES
     if isinstance(call.func, ast.Attribute) and call.func.attr == "startswith" and len(call.args) == 1:
-        return _is_on_gpu(call.args[0], [ast.In()], call.func.value, ctx)
+        return _is_called_so(call.func.value, call.args[0], ctx)
     other = call.args[0] if "builtins.bool" in names and len(call.args) == 1 else stand_in(call)
     if other is not None:
         return truth_by_default(other, ctx, depth + 1)
@@ -98,16 +98,24 @@ def _is_there(test: ast.Compare, ctx: Context) -> Truth:
     return Truth.of(default is not None) if isinstance(test.ops[0], ast.IsNot) else Truth.UNKNOWN
 
 
-def _is_on_gpu(left: ast.expr, ops: Sequence[ast.cmpop], right: ast.expr, ctx: Context) -> Truth:
-    """`args.device == "cuda"`, `device.type != "cpu"`, `"cuda" in device`: yes, unless that is the CPU by default."""
-    text, device = (left, right) if isinstance(left, ast.Constant) else (right, left)
-    asked = ctx.constant(text)
-    if len(ops) != 1 or asked not in ("cuda", "cpu") or "device" not in ast.unparse(device):
+def _is_device(test: ast.Compare, ctx: Context) -> Truth:
+    """`args.device == "cuda"`, `device.type != "cpu"`, `"cuda" in device`."""
+    left, right = test.left, test.comparators[0]
+    name, device = (left, right) if isinstance(left, ast.Constant) else (right, left)
+    so = _is_called_so(device, name, ctx) if len(test.ops) == 1 else Truth.UNKNOWN
+    if isinstance(test.ops[0], ast.NotEq):
+        return ~so
+    return so if isinstance(test.ops[0], (ast.Eq, ast.In)) else Truth.UNKNOWN
+
+
+def _is_called_so(device: ast.expr, name: ast.expr, ctx: Context) -> Truth:
+    """Is a device the GPU, or the CPU, as it is asked? It is a GPU unless it is the CPU by default."""
+    asked = ctx.constant(name)
+    if asked not in ("cuda", "cpu") or "device" not in ast.unparse(device):
         return Truth.UNKNOWN
     whole = device.value if isinstance(device, ast.Attribute) and device.attr == "type" else device
     default = default_value(whole, ctx)
-    on = Truth.of((asked == "cuda") is not (isinstance(default, str) and default.startswith("cpu")))
-    return on if isinstance(ops[0], (ast.Eq, ast.In)) else ~on if isinstance(ops[0], ast.NotEq) else Truth.UNKNOWN
+    return Truth.of((asked == "cuda") is not (isinstance(default, str) and default.startswith("cpu")))
 
 
 def default_value(node: ast.expr, ctx: Context) -> object:

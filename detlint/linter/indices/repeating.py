@@ -26,7 +26,7 @@ _REPEATING = frozenset({"random.choices", "numpy.random.choice", "numpy.random.r
     for name in ("bucketize", "floor_divide", "multinomial", "randint", "repeat_interleave", "searchsorted", "tile")
     for owner in ("", "Tensor.")
 )
-
+# Give the place of one entry in each row.
 _BEST = ("argmax", "argmin")
 
 
@@ -62,8 +62,8 @@ def may_repeat(index: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
 
 def _is_best_of_rows(call: ast.Call, ctx: Context) -> bool:
     """`scores.argmax(dim=1)`: two rows may have their best in one place. Without a dimension it is one place alone."""
-    function = ctx.callees(call)[:1] in (("torch.argmax",), ("torch.argmin",))
-    return identifier(call.func) in _BEST and len(call.args) + len(call.keywords) > function
+    tensors = int(ctx.callees(call)[:1] in (("torch.argmax",), ("torch.argmin",)))  # that come before the dimension
+    return identifier(call.func) in _BEST and len(call.args) + len(call.keywords) > tensors
 
 
 def _groups(index: ast.expr, ctx: Context) -> bool:

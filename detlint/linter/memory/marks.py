@@ -86,13 +86,20 @@ def _is_number_given(value: ast.expr, ctx: Context) -> bool:
 
 
 def _leaves_out(part: ast.Slice, written: ast.Subscript, ctx: Context) -> bool:
-    """Is it one end of a dimension, `:n` or `-n:`, of a length that the memory was not made with?"""
-    bound = part.upper if part.lower is None else part.lower if part.upper is None else None
-    length = bound.operand if isinstance(bound, ast.UnaryOp) and isinstance(bound.op, ast.USub) else bound
-    made = only_value(ctx.module, written.value)
-    if length is None or part.step is not None or made is None or (length is bound) is (part.upper is None):
-        return False
-    return ast.unparse(length) not in ast.unparse(made)
+    """Is it one end of a dimension, of a length that the memory was not made with?"""
+    length, made = _length_of_end(part), only_value(ctx.module, written.value)
+    return length is not None and made is not None and ast.unparse(length) not in ast.unparse(made)
+
+
+def _length_of_end(part: ast.Slice) -> ast.expr | None:
+    """Return the `n` of `:n` and of `-n:`, None of any other part."""
+    if part.step is not None or (part.lower is not None and part.upper is not None):
+        return None
+    bound = part.upper or part.lower
+    negative = isinstance(bound, ast.UnaryOp) and isinstance(bound.op, ast.USub)
+    if negative is (bound is part.upper):
+        return None
+    return bound.operand if isinstance(bound, ast.UnaryOp) and negative else bound
 
 
 def adds_up(call: ast.Call) -> bool:

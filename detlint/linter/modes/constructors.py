@@ -94,10 +94,12 @@ class Constructors:
     def _of_given_class(self, module: Module, node: ast.Call) -> list[tuple[Module, ast.Call]]:
         """Return `Net(config)` for the `cls(config)` of a helper that callers give `Net`; nothing where none does."""
         function = module.index.function_at(node)
-        bindings = module.definitions(node.func) if isinstance(node.func, ast.Name) else ()
-        if function is None or not isinstance(node.func, ast.Name) or not bindings:
+        if function is None or not isinstance(node.func, ast.Name):
             return []
-        if any(binding.kind is not BindingKind.PARAMETER or binding.scope.node is not function for binding in bindings):
+        bindings = module.definitions(node.func)
+        if not bindings or any(
+            binding.kind is not BindingKind.PARAMETER or binding.scope.node is not function for binding in bindings
+        ):
             return []
         found: list[tuple[Module, ast.Call]] = []
         for other, call, given in self._given(function, node.func.id):

@@ -43,10 +43,9 @@ _MANAGES = re.compile(
     r"train|model|module|exp|learn|task|runner|solver|estimat|base|strategy|algorithm|recommend", re.I
 )
 
-
-# How many places a trace looks at, before it gives up.
 # Conditions by which a function gives a model in one mode or the other.
 _ABOUT_MODES = re.compile(r"train|eval|infer|mode|test|valid|grad|freez|frozen|is_", re.I)
+# How many places a trace looks at, before it gives up.
 _MAX_PLACES = 40
 # What `get_net()` returns where it makes the net at first use.
 _MADE_ONCE = {Mode.TRAIN, Mode.SAME}
