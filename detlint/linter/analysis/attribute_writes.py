@@ -22,7 +22,7 @@ class Write:
 
 def attribute_writes(module: Module, lasts: Collection[str]) -> Iterator[Write]:
     """Yield assignments `a.b = value` whose attribute is one of `lasts`, with the qualified name of the target."""
-    if module.writes.isdisjoint(lasts) and "setattr" not in module.calls:
+    if module.writes.isdisjoint(lasts) and not ("setattr" in module.calls and module.holds_any(lasts)):
         return
     for node in module.index.of_type(ast.Assign):
         pairs = [pair for target in node.targets for pair in _unpacked(target, node.value)]

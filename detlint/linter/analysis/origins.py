@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from detlint.linter.analysis.calls import argument_of
-from detlint.linter.analysis.program import calls_named
+from detlint.linter.analysis.may_use import calls_among
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 
@@ -128,17 +128,14 @@ def _element(binding: Binding) -> ast.expr:
 
 def passed(module: Module, function: FunctionNode, parameter: str, callers: Sequence[Module]) -> Iterator[Origin]:
     """Yield what the calls of `function` in `callers` pass for `parameter`."""
-    qualified = module.qualified(function)
-    for caller in callers:
-        for call in calls_named(caller, (function.name,)):
-            if qualified in caller.inference.callees(call):
-                method = isinstance(call.func, ast.Attribute)
-                if function.args.vararg is not None and function.args.vararg.arg == parameter:
-                    yield from (Origin(caller, value) for value in _further(function, call, skip_self=method))
-                    continue
-                value = argument_of(function, parameter, call, skip_self=method)
-                if value is not None:
-                    yield Origin(caller, value)
+    for caller, call in calls_among(callers, module, function):
+        method = isinstance(call.func, ast.Attribute)
+        if function.args.vararg is not None and function.args.vararg.arg == parameter:
+            yield from (Origin(caller, value) for value in _further(function, call, skip_self=method))
+            continue
+        value = argument_of(function, parameter, call, skip_self=method)
+        if value is not None:
+            yield Origin(caller, value)
 
 
 def _further(function: FunctionNode, call: ast.Call, *, skip_self: bool) -> list[ast.expr]:

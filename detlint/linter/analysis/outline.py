@@ -26,6 +26,8 @@ _PLAIN_DECORATORS = frozenset(
     }
 )
 
+_READING = (ast.Name, ast.Attribute)
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:
@@ -59,10 +61,11 @@ class Outline:
     guarded: frozenset[str]
     definitions: tuple[Definition, ...]
 
-    def may_read(self, name: str) -> bool:
-        """Return whether anything in the file reads a name, as a variable or as an attribute."""
-        parts = (part for definition in self.definitions for part in (definition, *definition.methods))
-        return name in self.reads or any(name in part.reads for part in parts)
+    def parts(self) -> Iterator[Definition]:
+        """Yield the definitions and the methods that they list."""
+        for definition in self.definitions:
+            yield definition
+            yield from definition.methods
 
 
 def outline_of(index: Index, name: str, is_package: bool) -> Outline:
@@ -112,9 +115,9 @@ def _definition(node: FunctionNode | ast.ClassDef, *, picks: bool) -> Definition
     bases = [identifier(base.value if isinstance(base, ast.Subscript) else base) for base in getattr(node, "bases", ())]
     return Definition(
         node.name,
-        tuple(dict.fromkeys(_names_read(node, methods))),
+        tuple(_names_read(node, methods)),
         tuple(bases),
-        tuple(Definition(method.name, tuple(dict.fromkeys(_names_read(method)))) for method in methods),
+        tuple(Definition(method.name, tuple(_names_read(method))) for method in methods),
     )
 
 
@@ -158,12 +161,15 @@ def _guarded(tree: ast.Module) -> frozenset[str]:
     return frozenset(within.difference(*(_names_read(node) for node in others if not isinstance(node, defined))))
 
 
-def _names_read(node: ast.AST, left_out: Sequence[ast.AST] = ()) -> Iterator[str]:
-    """Yield the identifiers that are read in what stands in `node`, as names or as attributes."""
+def _names_read(node: ast.AST, left_out: Sequence[ast.AST] = ()) -> dict[str, None]:
+    """Return the identifiers that are read in what stands in `node`, as names or as attributes, in source order."""
+    read: dict[str, None] = {}
     for part in ast.iter_child_nodes(node):
         if part not in left_out:
             for child in walk(part):
-                yield from _name_read(child)
+                if child.__class__ in _READING:
+                    read.update(dict.fromkeys(_name_read(child)))
+    return read
 
 
 def _name_read(node: ast.AST) -> tuple[str, ...]:

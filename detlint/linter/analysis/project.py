@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import OrderedDict
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,11 +14,12 @@ from detlint.linter.analysis.console_scripts import METADATA, script_modules
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.inference import Inference
 from detlint.linter.analysis.outline import Outline, outline_of
+from detlint.linter.analysis.outlines import Outlines
 from detlint.linter.analysis.questions import Questions
 from detlint.linter.source.discovery import display_path
 from detlint.linter.source.index import Index
 from detlint.linter.source.layout import Layout
-from detlint.linter.source.mentions import Fact, Mentions, Search
+from detlint.linter.source.mentions import Fact, Mentions, Search, holds
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope, import_in_force
 from detlint.linter.source.sources import SourceFile, SourceProblem, read_source
 
@@ -58,8 +59,6 @@ class Module:
 
     @cached_property
     def outline(self) -> Outline:
-        if "tree" in vars(self):
-            return outline_of(self.index, self.name, self.is_package)
         return self.project.outline(self)
 
     @cached_property
@@ -94,6 +93,19 @@ class Module:
     def may_export(self, name: str) -> bool:
         """Whether its text leaves it open that `from … import *` gets `name` from this file."""
         return not {"tree", "outline"}.isdisjoint(vars(self)) or self.project.mentions.may_export(self.path, name)
+
+    def may_read(self, name: str) -> bool:
+        """Return whether anything in the file reads a name, as a variable or as an attribute."""
+        return self.project.outlines_with(self).may_read(self.path, name)
+
+    def imports_name(self, name: str) -> bool:
+        """Return whether the file imports something of this name, whatever it calls it."""
+        return self.project.outlines_with(self).imports(self.path, name)
+
+    def holds_any(self, words: Iterable[str]) -> bool:
+        """Whether its text holds one of `words`."""
+        text = self.source.text.encode() if "source" in vars(self) else self.project.mentions.text(self.path)
+        return any(holds(text, word) for word in words)
 
     @cached_property
     def index(self) -> Index:
@@ -180,12 +192,7 @@ class Module:
     @property
     def imports(self) -> tuple[Module, ...]:
         """The project's modules that this one imports anywhere in its text, in source order."""
-        found: dict[str, Module] = {}
-        for name in self.outline.imports:
-            module = self.project.find(name, self)
-            if module is not None and module is not self:
-                found.setdefault(module.name, module)
-        return tuple(found.values())
+        return self.project.imports(self)
 
 
 def _starts_from(value: ast.expr | None, name: str) -> bool:
@@ -206,7 +213,8 @@ class Project:
 
     def __init__(self) -> None:
         self._by_path: OrderedDict[Path, Module] = OrderedDict()  # the one longest unused first
-        self._outlines: dict[Path, Outline] = {}  # of files that had no tree in memory
+        self._outlines = Outlines()
+        self._imports: dict[Path, tuple[Sequence[Path], Sequence[Path]]] = {}  # of each file, and what was looked for
         self.consulted: dict[Fact, None] = {}  # what was read, looked for or searched for this file
         self._folders: set[Path] = set()  # those whose place in a project matters to this file
         self._asked: dict[tuple[str, str, bool], Module | None] = {}  # what `find` gave for it
@@ -231,6 +239,8 @@ class Project:
                 return tree
             if module is not None:
                 module.forget()
+                self._outlines.drop(source.path)
+                self._imports.pop(source.path, None)
             module = self._by_path[source.path] = self._parsed(source, tree)
         self._by_path.move_to_end(source.path, last=False)  # the first to be forgotten, unless others ask for it
         self._by_name[module.name] = module
@@ -335,14 +345,34 @@ class Project:
         return module
 
     def outline(self, module: Module) -> Outline:
-        """Return the outline of a module without keeping its tree."""
+        """Return the outline of a module."""
+        return self.outlines_with(module)[module.path]
+
+    def outlines_with(self, module: Module) -> Outlines:
+        """Return the outlines, that of a module among them, which parses no file again and keeps no tree."""
         if module.path not in self._outlines:
-            whole = Module(self, module.path, module.name)
+            whole = module if "tree" in vars(module) else Module(self, module.path, module.name)
             try:
-                self._outlines[module.path] = outline_of(whole.index, whole.name, whole.is_package)
+                self._outlines.add(module.path, outline_of(whole.index, whole.name, whole.is_package))
             finally:
-                whole.forget()
-        return self._outlines[module.path]
+                if whole is not module:
+                    whole.forget()
+        return self._outlines
+
+    def imports(self, module: Module) -> tuple[Module, ...]:
+        """Return the project's modules that a module imports, looked up once: most programs import the same ones."""
+        if module.path not in self._imports:
+            found: dict[Path, None] = {}
+            tried: dict[Path, None] = {}
+            for name in module.outline.imports:
+                exists, places = self.layout.places(name, module.folder, module.adds_to_path)
+                tried.update(dict.fromkeys(places))
+                if exists and name != module.name and places[-1] != module.path:
+                    found[places[-1]] = None
+            self._imports[module.path] = tuple(found), tuple(tried)
+        paths, looked_for = self._imports[module.path]
+        self.consulted.update(dict.fromkeys(looked_for))
+        return tuple({each.name: each for each in map(self._module, paths)}.values())
 
     # --- definitions by qualified name ----------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from detlint.linter.analysis.may_use import may_use
 from detlint.linter.analysis.program import Program, outermost_definition
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
@@ -50,11 +51,14 @@ class Reach:
     def _uses(self, module: Module, definition: Definition) -> Iterator[tuple[Module, ast.expr]]:
         """Yield what means a definition; a method of something unknown may, if the name speaks of seeding."""
         qualified = module.qualified(definition)
+        speaking = SEEDS.search(definition.name) is not None
         for user in self._program.modules:
+            if not (may_use(user, module, definition) or speaking):
+                continue
             for use in uses_of(user, definition.name):
                 names = user.inference.resolve(use)
                 called = isinstance(use, ast.Attribute) and _is_called(user, use)
-                if qualified in names or (not names and called and SEEDS.search(definition.name)):
+                if qualified in names or (not names and called and speaking):
                     inside = definition in user.index.ancestors(use)
                     if not inside and not _is_static(user, use, definition):
                         yield user, use
@@ -62,7 +66,7 @@ class Reach:
 
 def uses_of(module: Module, name: str) -> Iterator[ast.expr]:
     """Yield where a module reads a name, as a variable or as an attribute."""
-    if module.outline.may_read(name):
+    if module.may_read(name):
         for use in module.index.names_used.get(name, ()):
             if isinstance(use, (ast.Name, ast.Attribute)) and isinstance(use.ctx, ast.Load):
                 yield use

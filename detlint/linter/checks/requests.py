@@ -19,7 +19,7 @@ from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.programs.timing import BENCHMARK, CLOCKS, TIMES_CALLS, measures, weighs_training
 from detlint.linter.programs.training import file_trains, may_train, training_steps, trains
-from detlint.linter.randomness.seeding import Seed, seeding_of, seeds_in
+from detlint.linter.randomness.seeding import Seed, may_seed, seeding_of, seeds_in
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
@@ -47,6 +47,8 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
         return
     if ctx.program is None:
         yield from _in_library(ctx)
+        return
+    if not may_seed(ctx.module):
         return
     seeding = seeding_of(ctx.program)
     explicit = [seed for seed in seeding.of("torch") if _is_explicit(seed)]

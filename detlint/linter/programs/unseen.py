@@ -94,12 +94,13 @@ def _shows(module: Module, node: ast.AST) -> bool:
 def tells_people(module: Module, call: ast.Call) -> bool:
     """`print(x)`, `logger.info(x)`."""
     if isinstance(call.func, ast.Name):
-        return "builtins.print" in module.inference.callees(call) or call.func.id == "pprint"
+        asked = call.func.id == "print"
+        return (asked and "builtins.print" in module.inference.callees(call)) or call.func.id == "pprint"
     return identifier(call.func) in _TELLING and "warnings.warn" not in module.inference.callees(call)
 
 
 def _writes(module: Module, call: ast.Call) -> bool:
-    if "builtins.open" in module.inference.callees(call):
+    if identifier(call.func) == "open" and "builtins.open" in module.inference.callees(call):
         modes = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
         return not all(isinstance(mode, ast.Constant) and str(mode.value).startswith("r") for mode in modes)
     return isinstance(call.func, ast.Attribute) and call.func.attr in load_sources().smoke_test.writes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from detlint.linter.analysis.may_use import may_use
 from detlint.linter.analysis.program import Program
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.reach import uses_of
@@ -78,7 +79,7 @@ def _calls(owner: Module, function: FunctionNode, program: Program) -> tuple[lis
     qualified = owner.qualified(function) if around is None else ""
     found: list[_Place] = []
     for module in program.modules:
-        for use in uses_of(module, name):
+        for use in uses_of(module, name) if around is not None or may_use(module, owner, function) else ():
             inside = module.index.function_at(use)
             names = module.inference.resolve(use) if qualified else ()
             if (names and qualified not in names) or (inside is not None and inside.name == name):

@@ -12,6 +12,7 @@ from detlint.linter.analysis.attribute_writes import attribute_writes
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import Argument, Call
 from detlint.linter.analysis.dicts import may_hold
+from detlint.linter.analysis.may_use import calls_among
 from detlint.linter.analysis.origins import Origin, origins
 from detlint.linter.analysis.program import Program, calls_named, outermost_definition
 from detlint.linter.analysis.project import Module
@@ -172,14 +173,10 @@ class Seeding:
             for owner, function in wanted:
                 if function is None or not SEEDS.search(function.name):
                     continue
-                qualified = owner.qualified(function)
-                for module in self.program.modules:
-                    for call in calls_named(module, (function.name,)):
-                        if qualified not in module.inference.callees(call):
-                            continue
-                        if module in places:
-                            return call
-                        callers[module, module.index.function_at(call)] = None
+                for module, call in calls_among(self.program.modules, owner, function):
+                    if module in places:
+                        return call
+                    callers[module, module.index.function_at(call)] = None
             wanted = list(callers)
         return None
 
@@ -228,8 +225,9 @@ class Seeding:
                         found.append(argument.value)
                     elif argument.hidden and may_be_spread(module, call, request.parameter):
                         found.append(call)
-            for call in module.index.calls_by_name.get("set_defaults", ()):  # of a parser, whatever it is called
-                found += [keyword.value for keyword in call.keywords if keyword.arg == "deterministic"]
+            for call in calls_named(module, ("set_defaults",)):  # of a parser, whatever it is called
+                if identifier(call.func) == "set_defaults":
+                    found += [keyword.value for keyword in call.keywords if keyword.arg == "deterministic"]
             found += determinism_settings(module)
             lasts = frozenset(name.rpartition(".")[2] for name in table.request_assignments)
             found += [
@@ -272,6 +270,13 @@ def seeds_in(module: Module) -> Iterator[Seed]:
         seeder = next((found for name in names if (found := table.seeders.get(name))), None)
         if seeder is not None or _is_unknown_helper(module, call, names):
             yield Seed(module, call, seeder)
+
+
+def may_seed(module: Module) -> bool:
+    """Return whether a file calls anything whose name says that it seeds: asked before all that it imports is read."""
+    table = load_sources()
+    named = (name for name in module.calls if name != "__init__")
+    return any(SEEDS.search(name) or name in table.seeders.lasts or table.helpers.fits(name) for name in named)
 
 
 def may_be_spread(module: Module, call: ast.Call, parameter: str) -> bool:

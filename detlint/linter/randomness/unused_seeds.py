@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.options import destination, flags_of
-from detlint.linter.analysis.program import calls_named
+from detlint.linter.analysis.program import Program, calls_named
 from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import trains
 from detlint.linter.source.names import FunctionNode, parameters
@@ -34,9 +34,14 @@ _SHOWN = frozenset({"print", "pprint", "str", "repr", "info", "debug", "dump", "
 
 def unused_seeds(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
     """Yield the options `--seed` and the parameters `seed` that a program takes and never reads, with their names."""
-    program, index = ctx.program, ctx.module.index
-    if program is None or not _WHOLE.isdisjoint(index.names_used) or not any(map(_may_draw, program.modules)):
+    if ctx.program is None or not _WHOLE.isdisjoint(ctx.module.index.names_used):
         return
+    found = [*_unread_options(ctx, ctx.program), *_forgotten_parameters(ctx)]
+    if found and any(map(_may_draw, ctx.program.modules)):
+        yield from found
+
+
+def _unread_options(ctx: Context, program: Program) -> Iterator[tuple[ast.AST, str]]:
     for option in calls_named(ctx.module, ("add_argument",)):
         flag = next((flag for flag in flags_of(option) if _SEED.fullmatch(destination(flag))), None)
         if flag is None or not flag.startswith("--") or any(keyword.arg == "dest" for keyword in option.keywords):
@@ -44,7 +49,10 @@ def unused_seeds(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
         read = any(_reads(module, destination(flag), option) for module in program.modules)
         if not read and not _hands_options_on(ctx):
             yield next(part for part in option.args if getattr(part, "value", None) == flag), flag
-    for function in index.of_type(ast.FunctionDef):
+
+
+def _forgotten_parameters(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
+    for function in ctx.module.index.of_type(ast.FunctionDef):
         for argument, _ in parameters(function.args):
             if _SEED.fullmatch(argument.arg) and _is_forgotten(argument.arg, function, ctx):
                 yield argument, argument.arg
@@ -56,7 +64,7 @@ def _may_draw(module: Module) -> bool:
     named = [name for name in module.outline.imports if own.find(name.partition(".")[0], module) is None]
     packages = {name.rpartition(".")[0] for name in named}
     others = (name for name in named if name not in packages)
-    return any(map(module.outline.may_read, _DRAWING)) or not all(map(table.draws_nothing, others))
+    return any(map(module.may_read, _DRAWING)) or not all(map(table.draws_nothing, others))
 
 
 def seed_defaults(module: Module) -> Iterator[ast.expr]:

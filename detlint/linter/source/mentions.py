@@ -49,7 +49,7 @@ class Mentions:
         if key not in self._searches:
             if folder not in self._files:
                 self._files[folder] = python_files(folder)
-            holding = (path for path in self._files[folder] if _holds(self._text(path), name))
+            holding = (path for path in self._files[folder] if holds(self.text(path), name))
             found = tuple(islice(holding, at_most + 1))
             self._searches[key] = Search(*key, found if len(found) <= at_most else None)
         return self._searches[key]
@@ -61,11 +61,12 @@ class Mentions:
         """
         key = (path, name)
         if key not in self._exporting:
-            text = self._text(path)
-            self._exporting[key] = _holds(text, name) or _STAR_IMPORT.search(text) is not None
+            text = self.text(path)
+            self._exporting[key] = holds(text, name) or _STAR_IMPORT.search(text) is not None
         return self._exporting[key]
 
-    def _text(self, path: Path) -> bytes:
+    def text(self, path: Path) -> bytes:
+        """Return what the file holds, as it was when this was first asked."""
         text = self._texts.get(path)
         if text is None:
             text = _bytes(path)
@@ -77,7 +78,7 @@ class Mentions:
 
 def mentions(path: Path, name: str) -> bool:
     """Does the file hold the word `name`? One that cannot be read does not."""
-    return _holds(_bytes(path), name)
+    return holds(_bytes(path), name)
 
 
 def _bytes(path: Path) -> bytes:
@@ -88,7 +89,8 @@ def _bytes(path: Path) -> bytes:
         return b""
 
 
-def _holds(text: bytes, name: str) -> bool:
+def holds(text: bytes, name: str) -> bool:
+    """Does a text hold the word `name`?"""
     word = name.encode()
     # Most texts do not hold it at all, which `in` finds out in half the time.
     return word in text and re.search(rb"%s(?!\w)(?<!\w%s)" % (word, word), text) is not None
