@@ -31,12 +31,20 @@ _ALGEBRA = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
 
 
 def is_set(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
-    """Return whether the expression is a set, a variable on some path; the algebra of dict views included."""
+    """Return whether the expression is a set, a variable on some path; the algebra of dict views included.
+
+    `{place}`, handed on as it is, has one order: it counts as none.
+    """
+    alone = isinstance(node, ast.Set) and len(node.elts) == 1 and not isinstance(node.elts[0], ast.Starred)
+    return not alone and _is_set(node, ctx, steps)
+
+
+def _is_set(node: ast.expr, ctx: Context, steps: int) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, _ALGEBRA):
         if any(value.type in order_table().functions["ordered-sets"] for value in ctx.values(node.left)):
             return False
         sides = (node.left, node.right)
-        return any(is_set(side, ctx, steps) or _is_view(side) for side in sides)
+        return any(_is_set(side, ctx, steps) or _is_view(side) for side in sides)
     kinds = {value.kind for value in ctx.values(node)} - {Kind.NONE}
     name = node if isinstance(node, ast.Name) and kinds <= {Kind.UNKNOWN, Kind.INSTANCE} else None
     if name is not None and (_is_difference_of_views(name, ctx, steps) or _is_by_default(name, ctx)):
