@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from detlint.findings import Finding, Location, Related
@@ -150,6 +150,7 @@ def test_carets_stand_under_what_is_meant(line: str, start: int, end: int, width
         assert "".join(dict.fromkeys(underlined)) == "".join(dict.fromkeys(cells[before : len(carets)]))
 
 
+@settings(deadline=None)
 @given(some.text(), some.integers(0, 300), some.integers(0, 300), some.integers(4, 200))
 def test_any_excerpt_fits_and_has_a_caret(line: str, start: int, end: int, width: int) -> None:
     shown, carets = excerpt(line, start, end, width)
