@@ -26,8 +26,6 @@ _PLAIN_DECORATORS = frozenset(
     }
 )
 
-_READING = (ast.Name, ast.Attribute)
-
 
 @dataclass(frozen=True, slots=True)
 class Definition:
@@ -163,13 +161,8 @@ def _guarded(tree: ast.Module) -> frozenset[str]:
 
 def _names_read(node: ast.AST, left_out: Sequence[ast.AST] = ()) -> dict[str, None]:
     """Return the identifiers that are read in what stands in `node`, as names or as attributes, in source order."""
-    read: dict[str, None] = {}
-    for part in ast.iter_child_nodes(node):
-        if part not in left_out:
-            for child in walk(part):
-                if child.__class__ in _READING:
-                    read.update(dict.fromkeys(_name_read(child)))
-    return read
+    parts = (part for part in ast.iter_child_nodes(node) if part not in left_out)
+    return {name: None for part in parts for child in walk(part) for name in _name_read(child)}
 
 
 def _name_read(node: ast.AST) -> tuple[str, ...]:

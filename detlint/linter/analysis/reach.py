@@ -53,7 +53,7 @@ class Reach:
         qualified = module.qualified(definition)
         speaking = SEEDS.search(definition.name) is not None
         for user in self._program.modules:
-            if not (may_use(user, module, definition) or speaking):
+            if not (speaking or may_use(user, module, definition)):
                 continue
             for use in uses_of(user, definition.name):
                 names = user.inference.resolve(use)

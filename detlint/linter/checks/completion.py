@@ -16,7 +16,7 @@ from detlint.linter.order.form import Trail
 from detlint.linter.order.left_to_callers import is_left_to_callers
 from detlint.linter.order.on_request import is_left_open_on_request
 from detlint.linter.source.names import FUNCTIONS
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import holds_one, identifier, walk
 from detlint.linter.tables.order import order_table
 
 _RUNNING = frozenset({"run_until_complete", "run"})
@@ -62,7 +62,7 @@ def _waits_for_all(call: Call, ctx: Context) -> bool:
 
 def _iterations_of_done(call: ast.Call, tracer: OrderTracer, ctx: Context) -> Iterator[ast.expr]:
     """Yield where `done` of `done, pending = wait(futures)` is iterated: as a set it has no order yet."""
-    if any(isinstance(given, (ast.List, ast.Set)) and _is_single(given) for given in call.args[:1]):
+    if any(isinstance(given, (ast.List, ast.Set)) and holds_one(given) for given in call.args[:1]):
         return
     statement = _after_waiting(call, ctx)
     function = ctx.function(call)
@@ -88,11 +88,6 @@ def _takes_done(part: ast.expr) -> bool:
     if isinstance(part, ast.Subscript):
         return isinstance(part.slice, ast.Constant) and part.slice.value == 0
     return isinstance(part, ast.Attribute) and part.attr == "done"
-
-
-def _is_single(display: ast.List | ast.Set) -> bool:
-    """`[task]`: one has one order."""
-    return len(display.elts) == 1 and not isinstance(display.elts[0], ast.Starred)
 
 
 def _after_waiting(call: ast.Call, ctx: Context) -> ast.AST | None:

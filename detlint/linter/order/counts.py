@@ -16,7 +16,7 @@ from detlint.linter.order.questions import OrderQuestions
 from detlint.linter.order.spares import is_taken_for_new_memory
 from detlint.linter.programs.trial_runs import SHAPES
 from detlint.linter.source.names import FUNCTIONS, LOOPS
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import holds_one, identifier
 
 _AT_MOST_ONE = frozenset({(ast.Eq, 1), (ast.LtE, 1), (ast.Lt, 2)})
 _RAISES = re.compile(r"(^|_)(raise|error|fail|exit|abort|fatal)(_|$)")
@@ -90,7 +90,7 @@ class OrderCounts(OrderQuestions):
         named = compare.comparators[0]
         several = isinstance(compare.ops[0], (ast.In, ast.NotIn)) and isinstance(named, (ast.Tuple, ast.List))
         sets = named.elts if several and isinstance(named, (ast.Tuple, ast.List)) else [named]
-        single = bool(sets) and all(isinstance(each, ast.Set) and _is_alone(each) for each in sets)
+        single = bool(sets) and all(isinstance(each, ast.Set) and holds_one(each) for each in sets)
         asks = several or isinstance(compare.ops[0], (ast.Eq, ast.NotEq, ast.LtE))
         return single and asks and _things_in(compare.left) == held
 
@@ -111,7 +111,7 @@ class OrderCounts(OrderQuestions):
         if isinstance(node, ast.Call) and len(node.args) == 1 and _SETS.intersection(self.inference.callees(node)):
             node = node.args[0]
         if isinstance(node, (ast.Set, ast.List, ast.Tuple)):
-            return _is_alone(node)
+            return holds_one(node)
         scope = self.index.scope_at(node).lookup(node.id) if isinstance(node, ast.Name) else None
         if scope is None or not isinstance(node, ast.Name):
             return False
@@ -323,12 +323,6 @@ def _part_asked_for(parent: ast.Attribute | ast.Subscript) -> object:
 def _takes_part(around: ast.AST | None, called: str) -> bool:
     """`os.path.splitext(name)[1]`; the folder is all that `dirname` gives."""
     return called == "dirname" or (isinstance(around, ast.Subscript) and ast.unparse(around.slice) in ("1", "-1"))
-
-
-def _is_alone(display: ast.expr) -> bool:
-    """`("mean",)`."""
-    elements = display.elts if isinstance(display, (ast.Set, ast.List, ast.Tuple)) else []
-    return len(elements) == 1 and not isinstance(elements[0], ast.Starred)
 
 
 def _things_in(node: ast.AST) -> set[str]:

@@ -14,7 +14,7 @@ from detlint.linter.order.form import KEYED, Filled, Form, GivenBack, KeptIn, Tr
 from detlint.linter.order.partners import OrderPartners
 from detlint.linter.order.unread import is_read_nowhere
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
-from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.source.nodes import holds_one, identifier, is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.flow import Flow
@@ -33,8 +33,8 @@ class OrderPlaces(OrderPartners):
             binding = self.binding_of(target)
             return None if binding is None else self.binding(binding, statement, trail)
         if isinstance(target, (ast.Tuple, ast.List)):
-            if len(target.elts) == 1 and not isinstance(target.elts[0], ast.Starred):
-                return None  # only one element fits, and one element has one order
+            if holds_one(target):
+                return None  # only one element fits
             if trail.form is Form.SEQUENCE and not self.is_zip(statement):
                 return "the names it is unpacked into"
             if trail.form not in (Form.SEQUENCE, Form.NESTED):

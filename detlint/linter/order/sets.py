@@ -18,7 +18,7 @@ from detlint.linter.order.element_origins import ElementOrigins
 from detlint.linter.order.element_uses import elements_of, used_as
 from detlint.linter.order.takers import holder_taken_as, uses_of
 from detlint.linter.source.names import Binding, BindingKind
-from detlint.linter.source.nodes import identifier, is_own, unless_none
+from detlint.linter.source.nodes import holds_one, identifier, is_own, unless_none
 from detlint.linter.tables.elements import element_table
 from detlint.linter.tables.order import order_table
 
@@ -35,8 +35,7 @@ def is_set(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
 
     `{place}`, handed on as it is, has one order: it counts as none.
     """
-    alone = isinstance(node, ast.Set) and len(node.elts) == 1 and not isinstance(node.elts[0], ast.Starred)
-    return not alone and _is_set(node, ctx, steps)
+    return not holds_one(node) and _is_set(node, ctx, steps)
 
 
 def _is_set(node: ast.expr, ctx: Context, steps: int) -> bool:

@@ -75,6 +75,12 @@ def identifier(node: ast.AST | None) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
+def holds_one(display: ast.expr) -> bool:
+    """Return whether a display holds exactly one element, which has one order: `{place}`, `[task]`, `("mean",)`."""
+    elements = display.elts if isinstance(display, (ast.Set, ast.List, ast.Tuple)) else []
+    return len(elements) == 1 and not isinstance(elements[0], ast.Starred)
+
+
 def is_own(node: ast.AST) -> bool:
     """Return whether an expression is an attribute of the object itself: `self.weight`."""
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
