@@ -29,7 +29,7 @@ from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
 from detlint.linter.source.names import parameters
 from detlint.randomness import LIBRARIES, load_sources
 
-_TITLES = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
+_TITLES = {"torch": "torch", "numpy": "NumPy", "random": "Python"}
 # What seeds a library's global generator, and the package to import for it.
 _SEEDS = {
     "torch": ("torch", "{}.manual_seed(0)"),

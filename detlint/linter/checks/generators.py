@@ -26,7 +26,7 @@ from detlint.randomness import OwnGenerator, load_sources
 _SYSTEM = "is never given a seed: its draws differ in every run, whatever the program seeds"
 _CONSTANT = "is never given a seed: it draws the same numbers in every run, whatever the program seeds"
 _DEPTH = 4
-_ONLY_DRAW = ("torch.", "numpy.", "random.", "torchvision.", "torch_geometric.", "sklearn.", "diffusers.")
+_ONLY_DRAW = ("torch.", "numpy.", "random.", "torchvision.", "torch_geometric.", "sklearn.", "diffusers.", "optuna.")
 _PRIVATE = re.compile(r"_[^_]")
 _GENERATOR_WORDS = re.compile(r"seed|generator|(^|_)(rng|prng|rs|random|random_state|r_state)$", re.IGNORECASE)
 

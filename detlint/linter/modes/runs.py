@@ -128,19 +128,16 @@ class ModelRuns:
         called = identifier(call.func)
         if not called or called[0].isupper() or called in _BUILTINS:
             return None
-        given = arguments_of(call)
-        named = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and identifier(node) != "self"]
-        models = [node for node in named if MODEL.search(identifier(node)) or self._is_known_module(node)]
+        named = [node for node in arguments_of(call) if isinstance(node, (ast.Name, ast.Attribute))]
+        named = [node for node in named if identifier(node) != "self"]
+        helpers = list(functions_called(self.module.inference, call)) if named else []
+        models = [node for node in named if helpers and self._may_be_model(node)]
         if not models or not (is_inference(self.module, call) or leaves_graph(self.module, call)):
             return None
-        for name in self.module.inference.callees(call):
-            found = self.module.project.definition(name)
-            if found is None or self.switches_itself(call):
-                continue
-            module, function = found
-            if not isinstance(function, FUNCTIONS) or (
-                trains(function) and not evaluates_on_request(self.module, call)
-            ):
+        if self.switches_itself(call):
+            return None
+        for module, function in helpers:
+            if trains(function) and not evaluates_on_request(self.module, call):
                 continue
             for parameter, _ in parameters(function.args):
                 passed = given_to(function, parameter.arg, call)
@@ -152,9 +149,10 @@ class ModelRuns:
                     return passed
         return None
 
-    def _is_known_module(self, node: ast.expr) -> bool:
-        """`teacher`, after `teacher = nn.Sequential(…)`."""
-        return any(value.kind is Kind.MODULE for value in self.module.inference.values(node))
+    def _may_be_model(self, node: ast.expr) -> bool:
+        """`model`, by its name, and `teacher` after `teacher = nn.Sequential(…)`."""
+        known = (value.kind is Kind.MODULE for value in self.module.inference.values(node))
+        return MODEL.search(identifier(node)) is not None or any(known)
 
     def _is_put_in_train_mode(self, model: ast.expr, call: ast.Call) -> bool:
         """`net.train()`, and then `generate(net, prompt)`, which expects that its caller switches."""
