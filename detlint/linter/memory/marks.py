@@ -86,20 +86,33 @@ def _is_number_given(value: ast.expr, ctx: Context) -> bool:
 
 
 def _leaves_out(part: ast.Slice, written: ast.Subscript, ctx: Context) -> bool:
-    """Is it one end of a dimension, of a length that the memory was not made with?"""
+    """Is it all but the first or last few, or one end of a dimension, of a length that the memory was not made with?"""
+    if is_all_but_an_end(part):
+        return True
     length, made = _length_of_end(part), only_value(ctx.module, written.value)
     return length is not None and made is not None and ast.unparse(length) not in ast.unparse(made)
 
 
+def is_all_but_an_end(part: ast.expr) -> bool:
+    """`1:` and `:-1`, with a number that is written out."""
+    left_out = (part.lower or _negated(part.upper)) if isinstance(part, ast.Slice) and _has_one_end(part) else None
+    return isinstance(left_out, ast.Constant) and isinstance(left_out.value, int) and left_out.value > 0
+
+
 def _length_of_end(part: ast.Slice) -> ast.expr | None:
     """Return the `n` of `:n` and of `-n:`, None of any other part."""
-    if part.step is not None or (part.lower is not None and part.upper is not None):
+    if not _has_one_end(part) or _negated(part.upper) is not None:
         return None
-    bound = part.upper or part.lower
-    negative = isinstance(bound, ast.UnaryOp) and isinstance(bound.op, ast.USub)
-    if negative is (bound is part.upper):
-        return None
-    return bound.operand if isinstance(bound, ast.UnaryOp) and negative else bound
+    return part.upper or _negated(part.lower)
+
+
+def _has_one_end(part: ast.Slice) -> bool:
+    return part.step is None and (part.lower is None) is not (part.upper is None)
+
+
+def _negated(bound: ast.expr | None) -> ast.expr | None:
+    """Return the `n` of `-n`."""
+    return bound.operand if isinstance(bound, ast.UnaryOp) and isinstance(bound.op, ast.USub) else None
 
 
 def adds_up(call: ast.Call) -> bool:

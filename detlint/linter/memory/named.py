@@ -9,6 +9,7 @@ from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.guards import exclude_each_other
 from detlint.linter.memory.aliases import is_copied, reads_of_other_name, reads_of_view
 from detlint.linter.memory.erased import is_erased
+from detlint.linter.memory.marks import is_all_but_an_end
 from detlint.linter.memory.messages import is_received_later
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.promised import is_promised
@@ -134,10 +135,10 @@ def settled(outcomes: _Outcomes, ctx: Context) -> _Outcomes:
 
 
 def _is_begun(mark: ast.expr) -> bool:
-    """`rows[:used] = …`, and no index or mask: room for more, perhaps."""
+    """`rows[:used] = …`, and no index or mask: room for more, perhaps. That is not asked for one place at an end."""
     places = mark.slice if isinstance(mark, ast.Subscript) else mark
     parts = places.elts if isinstance(places, ast.Tuple) else [places]
-    return all(isinstance(part, (ast.Slice, ast.Constant)) for part in parts)
+    return not any(map(is_all_but_an_end, parts)) and all(isinstance(part, (ast.Slice, ast.Constant)) for part in parts)
 
 
 def _is_named(name: str, target: ast.expr) -> bool:
