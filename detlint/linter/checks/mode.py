@@ -20,6 +20,7 @@ from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import FUNCTIONS, LOOPS
 from detlint.linter.source.nodes import walk
 
+_PREDICTS = "predicts"
 _LEAVES = "this leaves"
 _PUT_BACK = "if it is in it, though {} puts its mode back"
 _UNCALLED = "if it is in it, for eval() is only named here and not called"
@@ -40,12 +41,12 @@ def missing_eval(ctx: Context) -> Iterator[Finding]:
     for kept in restored_modes(ctx.module):
         why = _PUT_BACK.format(ctx.line(kept.restore))
         related = [(ctx.module, kept.restore, "the mode is put back here")]
-        yield ctx.finding(kept.call, model=kept.model, why=why, related=related)
+        yield ctx.finding(kept.call, model=kept.model, runs=_PREDICTS, why=why, related=related)
     for vain in vain_switches(ctx.module):
         uncalled = vain.place.attr == "eval"
         repair = unsafe("call it", replace(vain.place, f"{vain.model}.eval()")) if uncalled else None
         why = _UNCALLED if uncalled else _FLAG_ALONE
-        yield ctx.finding(vain.place, repair=repair, model=vain.model, why=why)
+        yield ctx.finding(vain.place, repair=repair, model=vain.model, runs=_PREDICTS, why=why)
 
 
 @check_file("DET204")
@@ -100,7 +101,8 @@ def _finding(found: TrainModeInference, why: str, ctx: Context) -> Finding:
     since = "the mode is put back here" if found.reason.put_back else "in train mode from here"
     related = [(found.reason.module, found.reason.node, since)]
     repair = _repair(found, ctx) if found.after_training else None
-    return ctx.finding(found.call, repair=repair, model=found.model, why=why, related=related)
+    runs = "is recorded" if found.recorded else _PREDICTS
+    return ctx.finding(found.call, repair=repair, model=found.model, runs=runs, why=why, related=related)
 
 
 def _repair(found: TrainModeInference, ctx: Context) -> Repair | None:

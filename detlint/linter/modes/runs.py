@@ -36,6 +36,12 @@ MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|ba
 # How a variable comes by a model.
 _HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
 _BUILTINS = frozenset(dir(builtins))
+# These write down what a model does in the mode that it is in; `torch.onnx.export` switches it by itself.
+_RECORDING = frozenset({"torch.jit.trace", "torch.jit.trace_module", "torch.export.export"})
+
+
+# The last words of those, by which a file is asked first.
+RECORDING_WORDS = frozenset(name.rpartition(".")[2] for name in _RECORDING)
 
 
 class ModelRuns:
@@ -47,7 +53,14 @@ class ModelRuns:
 
     def model_of(self, call: ast.Call) -> ast.expr | None:
         """Return the expression of what may be a model that `call` runs, directly or through a helper."""
+        if self.records(call):
+            return call.args[0] if call.args and isinstance(call.args[0], (ast.Name, ast.Attribute)) else None
         return self._model_behind_method(call) or self._model(call) or self._handed_model(call)
+
+    def records(self, call: ast.Call) -> bool:
+        """`torch.jit.trace(net, example)`: what is recorded in train mode drops for ever, whatever is switched later."""
+        named = identifier(call.func) in RECORDING_WORDS
+        return named and not _RECORDING.isdisjoint(self.module.inference.callees(call))
 
     def _model(self, call: ast.Call) -> ast.expr | None:
         """Return the expression of what may be a model that `call` runs."""

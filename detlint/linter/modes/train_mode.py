@@ -19,7 +19,7 @@ from detlint.linter.modes.loaded_weights import LoadedWeights, loads_models
 from detlint.linter.modes.names import Key
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.promised_class import has_no_mode_by_class, is_registered_by_mixin
-from detlint.linter.modes.runs import ModelRuns
+from detlint.linter.modes.runs import RECORDING_WORDS, ModelRuns
 from detlint.linter.modes.settled_parts import stays_in_mode
 from detlint.linter.modes.switches import Mode
 from detlint.linter.modes.teachers import is_teacher
@@ -53,12 +53,16 @@ _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "g
 
 @dataclass(frozen=True, slots=True)
 class TrainModeInference:
-    """An inference call, why its model is in train mode there, and whether training stood between the two."""
+    """An inference call, why its model is in train mode there, and whether training stood between the two.
+
+    `recorded`: the call writes down what the model does, as `torch.jit.trace` does.
+    """
 
     call: ast.Call
     model: str
     reason: Reason
     after_training: bool
+    recorded: bool
 
 
 def train_mode_inferences(module: Module) -> tuple[TrainModeInference, ...]:
@@ -91,7 +95,7 @@ def _place(found: TrainModeInference, module: Module) -> tuple[bool, int]:
 def _may_infer(module: Module) -> bool:
     """Return whether a file holds anything at all that marks inference."""
     index = module.index
-    if any(word in index.names_used for word in _MARKS):
+    if any(word in index.names_used for word in (*_MARKS, *RECORDING_WORDS)):
         return True
     names = [node.name for node in index.of_type(ast.FunctionDef)]
     names += [node.name for node in index.of_type(ast.AsyncFunctionDef)]
@@ -145,7 +149,10 @@ class _Search:
             return None
         if self._intent.acts_to_learn(call):
             return None
-        if not is_inference(self.module, call) and not self._predicts_by_its_weights(key, call):
+        if self._runs.records(call):
+            if not self._is_ready(key):
+                return None
+        elif not is_inference(self.module, call) and not self._predicts_by_its_weights(key, call):
             return None
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._intent.counts(reason, call, key)]
         reasons = reasons or self._unknown.made(key, call)
@@ -180,7 +187,7 @@ class _Search:
             or self._intent.is_for_a_while(call, key, reason)
         ):
             return None
-        return TrainModeInference(call, shown, reason, after_training)
+        return TrainModeInference(call, shown, reason, after_training, self._runs.records(call))
 
     def _is_ready(self, key: Key) -> bool:
         """Is a model trained or loaded, so that it predicts something of made up input too?"""
