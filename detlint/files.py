@@ -23,6 +23,15 @@ def exists(path: Path) -> bool:
     return os.path.exists(path)  # noqa: PTH110
 
 
+def holds_python(folder: Path) -> bool:
+    """Whether a Python file stands in a folder itself; none does where one may not look."""
+    try:
+        with os.scandir(folder) as entries:
+            return any(entry.name.endswith(".py") for entry in entries)
+    except OSError:
+        return False
+
+
 def write_atomically(path: Path, data: bytes, *, through_links: bool = True) -> None:
     """Replace what `path` holds by `data`, keeping its permissions; links are written through, or replaced themselves.
 

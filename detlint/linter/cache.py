@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from detlint.errors import UsageError
-from detlint.files import exists, write_atomically
+from detlint.files import write_atomically
 from detlint.findings import Applicability, Edit, Finding, Fix, Location, Related, Severity
 from detlint.linter.jobs import FileResult, Job, Options
 from detlint.linter.source.layout import Presence
@@ -105,7 +105,7 @@ class Cache:
             now = Mentions()  # one for all, so that each folder is walked once
             holding = {n for n, search in enumerate(searches) if _still_holds(search, changed[str(search.folder)], now)}
             presences = [Presence(path, there) for path, there in document["presences"]]
-            standing = {n for n, presence in enumerate(presences) if exists(Path(presence.path)) == presence.there}
+            standing = {n for n, presence in enumerate(presences) if presence.is_current()}
             return {
                 path: {
                     **entry,

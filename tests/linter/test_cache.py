@@ -251,6 +251,29 @@ def test_where_projects_begin_is_noticed(project: Path) -> None:
     assert held(project) == {"train.py", "helper.py", "part/train.py"}
 
 
+def test_a_second_script_beside_a_lone_one_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    draw = "import random\n\ndef pick(rows):\n    return random.choice(rows)\n"
+    write(tmp_path / "rows.py", draw)
+    assert not lint().findings
+    assert held(tmp_path) == {"rows.py"}
+    write(tmp_path / "train.py", "from rows import pick\n\nif __name__ == '__main__':\n    print(pick([1, 2]))\n")
+    assert held(tmp_path) == set()
+    assert [finding.location.path for finding in lint().findings] == ["rows.py"]
+    write(tmp_path / "train.py", "import random\nfrom rows import pick\n\nrandom.seed(0)\nprint(pick([1, 2]))\n")
+    assert not lint().findings
+
+
+def test_scripts_of_a_folder_above_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "utils").mkdir()
+    write(tmp_path / "utils" / "rows.py", "import random\n\ndef pick(rows):\n    return random.choice(rows)\n")
+    lint()
+    write(tmp_path / "train.py", "from utils.rows import pick\n\nprint(pick([1, 2]))\n")
+    assert held(tmp_path) == set()
+    assert [finding.location.path for finding in lint().findings] == ["utils/rows.py"]
+
+
 def test_a_new_console_script_is_noticed_within_one_process(project: Path) -> None:
     write(project / "tool.py", "import torch\n\ndef run():\n    print(torch.rand(3))\n")
     assert "tool.py" not in {finding.location.path for finding in lint().findings}

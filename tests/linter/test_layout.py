@@ -23,3 +23,11 @@ def test_a_module_called_setup_is_part_of_its_package(tmp_path: Path) -> None:
     _make(tmp_path / "net", "__init__.py")
     _make(tmp_path / "net" / "utils", "__init__.py", "setup.py")
     assert Layout().root(tmp_path / "net" / "utils") == tmp_path
+
+
+def test_scripts_that_nothing_marks_begin_at_the_outermost_folder_of_them(tmp_path: Path) -> None:
+    _make(tmp_path / "work" / "seg", "train.py")
+    _make(tmp_path / "work" / "seg" / "utils", "seeds.py")
+    _make(tmp_path / "work" / "seg" / "data" / "tools", "convert.py")
+    assert Layout().root(tmp_path / "work" / "seg" / "utils") == tmp_path / "work" / "seg"
+    assert Layout().root(tmp_path / "work" / "seg" / "data" / "tools") == tmp_path / "work" / "seg" / "data" / "tools"

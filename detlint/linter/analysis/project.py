@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from detlint.files import is_file
 from detlint.linter.analysis.classes import ClassInfo, read_classes
 from detlint.linter.analysis.console_scripts import METADATA, script_modules
 from detlint.linter.analysis.flow import Flow
@@ -288,13 +289,20 @@ class Project:
     def folder(self, module: Module) -> Path | None:
         """Return the folder that holds all files which may use a module: None for a lone file outside any project.
 
-        That is the project's root; a package that is not part of a project (one that was installed) stands for itself.
+        That is the project's root, or a folder of scripts that nothing marks; a package that is not part of a project
+        (one that was installed) stands for itself.
         """
         here = module.source.path.parent
         root = self.layout.root(here)
         if self.layout.is_marked(root):
             return root
-        return root / here.relative_to(root).parts[0] if here != root else None
+        part = root / here.relative_to(root).parts[0] if here != root else root
+        if is_file(part / "__init__.py"):
+            return part
+        scripts = self.mentions.scripts(root)
+        if scripts is not None:
+            self.consulted[scripts] = None
+        return root if scripts is not None and len(scripts.found or ()) > 1 else None
 
     def scripts(self, root: Path) -> frozenset[str]:
         """Return the modules that the packaging metadata of a project names as console scripts."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
@@ -17,6 +16,7 @@ from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.repairs import Repair, replace, safe
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.unsaid import Found, default_of_field, spread
+from detlint.linter.randomness.stray_flags import CUDNN_DETERMINISTIC, stray_flags
 from detlint.linter.randomness.trainer_settings import trainer_options
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, is_own
@@ -31,11 +31,10 @@ _REPEATABLE = re.compile(r"^(use_|full_|be_|is_|set_|cudnn_)?(determin|reproduc)
 _BENCHMARK = "torch.backends.cudnn.benchmark"
 _FLAG = re.compile(r"(^|\.)cudnn[._]benchmark$", re.IGNORECASE)
 _SWITCHES = ("_deterministic", "deterministic", "mode", "d")
-_LIKE = 0.85  # so much alike are a word and its misspelling
 _WARNS = "only warns about nondeterministic operators and lets them run"
 _NO = (False,)  # and 0, which is the same to torch
 _OFF = {
-    "torch.backends.cudnn.deterministic": "lets cuDNN use algorithms that add in any order",
+    CUDNN_DETERMINISTIC: "lets cuDNN use algorithms that add in any order",
     "torch.utils.deterministic.fill_uninitialized_memory": "leaves what fresh memory holds to chance",
 }
 
@@ -182,18 +181,11 @@ def determinism_flag_cleared(ctx: Context) -> Iterator[Finding]:
 
 @check_file("DET402")
 def misspelt_flag(ctx: Context) -> Iterator[Finding]:
-    """`cudnn.determinstic = True` is no error: it makes an attribute that nothing reads."""
-    flags = [name for name in _OFF if name.startswith("torch.backends.")]
-    lasts = {name.rpartition(".")[2] for name in flags}
-    others = ctx.module.writes - lasts
-    # Asked this way around, one comparison is prepared a flag and not one a name.
-    alike = {name for last in lasts for name in get_close_matches(last, others, n=len(others) or 1, cutoff=_LIKE)}
-    for write in attribute_writes(ctx.module, alike):
-        owner = write.name.rpartition(".")[0]
-        meant = next((name for name in flags if name.startswith(f"{owner}.")), None)
-        if meant is not None and ctx.truth(write.value) is Truth.YES:
-            remedy = f"Write {meant} = True."
-            setting, effect = f"{write.name.removeprefix('torch.')} = True", "sets an attribute that nothing reads"
+    """`cudnn.determinstic = True`, `cuda.deterministic = True`: no error, but an attribute that nothing reads."""
+    for write in stray_flags(ctx.module):
+        if ctx.truth(write.value) is Truth.YES:
+            setting = f"{write.name.removeprefix('torch.')} = True"
+            remedy, effect = f"Write {CUDNN_DETERMINISTIC} = True.", "sets an attribute that nothing reads"
             yield ctx.finding(write.node, remedy=remedy, setting=setting, effect=effect)
 
 

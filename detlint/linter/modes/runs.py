@@ -58,7 +58,7 @@ class ModelRuns:
         return self._model_behind_method(call) or self._model(call) or self._handed_model(call)
 
     def records(self, call: ast.Call) -> bool:
-        """`torch.jit.trace(net, example)`: what is recorded in train mode drops for ever, whatever is switched later."""
+        """`torch.jit.trace(net, example)`: what it records of train mode drops for good."""
         named = identifier(call.func) in RECORDING_WORDS
         return named and not _RECORDING.isdisjoint(self.module.inference.callees(call))
 

@@ -19,6 +19,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.reach import SEEDS, Reach, uses_of
 from detlint.linter.programs.loader_workers import in_loader_worker
 from detlint.linter.randomness.optional_requests import stays_off
+from detlint.linter.randomness.stray_flags import stray_flags
 from detlint.linter.randomness.trainer_settings import determinism_settings
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier
@@ -229,6 +230,7 @@ class Seeding:
                 if identifier(call.func) == "set_defaults":
                     found += [keyword.value for keyword in call.keywords if keyword.arg == "deterministic"]
             found += determinism_settings(module)
+            found += (write.value for write in stray_flags(module))  # which is a finding of its own
             lasts = frozenset(name.rpartition(".")[2] for name in table.request_assignments)
             found += [
                 write.value

@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
-from detlint.files import exists, is_file
+from detlint.files import exists, holds_python, is_file
 
 _OF_OTHERS = sys.stdlib_module_names | {"torch", "numpy"}
 # Libraries whose names projects give to folders of their own, which then stand right beside what imports them.
@@ -18,14 +19,20 @@ _NAMED_ALIKE = _OF_OTHERS | {"datasets", "evaluate", "transformers", "tokenizers
 # So many folders without an `__init__.py` may lie between a package and one inside it, or above a lone script.
 _MOST_PLAIN = 3
 _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
+_ANY_PYTHON = "*.py"
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """Whether there is something at `path`."""
+    """Whether there is something at `path`, or any Python file in a folder where its last part is `*.py`."""
 
     path: str
     there: bool
+
+    def is_current(self) -> bool:
+        """Whether it is still so."""
+        path = Path(self.path)
+        return (holds_python(path.parent) if path.name == _ANY_PYTHON else exists(path)) == self.there
 
 
 class Layout:
@@ -42,12 +49,13 @@ class Layout:
         """Return the folder that the project around `folder` begins at.
 
         That is the nearest one above that holds a version-control folder or packaging metadata; without any, the
-        folder that holds the outermost package, of which folders without an `__init__.py` of their own are part too.
+        folder that holds the outermost package, of which folders without an `__init__.py` of their own are part too;
+        without a package, the outermost folder of scripts that stand one in the other.
         """
         if folder not in self._roots:
             above = (folder, *folder.parents)
             marked = (place for place in above if self.is_marked(place))
-            self._roots[folder] = next(marked, None) or self._around(folder) or folder
+            self._roots[folder] = next(marked, None) or self._around(folder) or self._beside(folder)
         return self._roots[folder]
 
     def _around(self, folder: Path) -> Path | None:
@@ -58,6 +66,10 @@ class Layout:
         base = self._package_root(package)
         near = (base, *base.parents)[:_MOST_PLAIN]
         return self._around(base) if any(is_file(place / "__init__.py") for place in near) else base
+
+    @staticmethod
+    def _beside(folder: Path) -> Path:
+        return [folder, *takewhile(holds_python, folder.parents[:_MOST_PLAIN])][-1]
 
     def is_marked(self, folder: Path) -> bool:
         """Whether a folder holds version control or packaging metadata; `setup.py` of a package is a module of it."""
@@ -76,6 +88,9 @@ class Layout:
                 marked = marked or self.is_marked(place)
                 if marked and not here[0].there:
                     break
+            if not marked:
+                above = folder.parents[:_MOST_PLAIN]
+                found += (Presence(str(place / _ANY_PYTHON), holds_python(place)) for place in above)
             self._looked_at[folder] = tuple(found)
         return self._looked_at[folder]
 

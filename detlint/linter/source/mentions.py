@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -15,6 +16,8 @@ from detlint.settings import compile_patterns
 
 # Texts of a project kept in memory, in bytes: opening and reading a file takes longer than searching it.
 _KEPT_BYTES = 64_000_000
+# More in one folder, with nothing that marks a project, are somebody's home.
+_MOST_SCRIPTS = 500
 # Searched ten times as fast as with a boundary in front.
 _STAR_IMPORT = re.compile(rb"import[\s\\]*\*")
 
@@ -39,6 +42,7 @@ class Mentions:
     def __init__(self) -> None:
         self._files: dict[Path, tuple[Path, ...]] = {}
         self._searches: dict[tuple[str, Path, int], Search] = {}
+        self._homes: dict[Path, bool] = {}
         self._exporting: dict[tuple[Path, str], bool] = {}
         self._texts: dict[Path, bytes] = {}
         self._room = _KEPT_BYTES
@@ -53,6 +57,12 @@ class Mentions:
             found = tuple(islice(holding, at_most + 1))
             self._searches[key] = Search(*key, found if len(found) <= at_most else None)
         return self._searches[key]
+
+    def scripts(self, folder: Path) -> Search | None:
+        """Search a folder that nothing marks for what imports; None where so much stands in it as in a home."""
+        if folder not in self._homes:
+            self._homes[folder] = len(tuple(islice(_walk(folder), _MOST_SCRIPTS + 1))) > _MOST_SCRIPTS
+        return None if self._homes[folder] else self.of("import", folder, _MOST_SCRIPTS)
 
     def may_export(self, path: Path, name: str) -> bool:
         """May `from … import *` get `name` from this file? Only where it holds the word, or such an import of its own.
@@ -98,11 +108,13 @@ def holds(text: bytes, name: str) -> bool:
 
 def python_files(folder: Path) -> tuple[Path, ...]:
     """Return the Python files of a project, sorted, but for those in environments and hidden folders."""
-    found: list[Path] = []
+    return tuple(sorted(_walk(folder)))
+
+
+def _walk(folder: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not _is_left_out(name)]
-        found.extend(Path(place, name) for name in names if name.endswith(".py"))
-    return tuple(sorted(found))
+        yield from (Path(place, name) for name in names if name.endswith(".py"))
 
 
 @lru_cache(maxsize=4096)
