@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
+from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.program import Program
 from detlint.linter.analysis.registry import check, check_file
@@ -17,6 +19,9 @@ from detlint.linter.source.nodes import identifier, walk
 
 _HASH_SEED = "PYTHONHASHSEED"
 _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
+_SYNCHRONIZE = "torch.cuda.synchronize"
+_COMPUTING = ("backward", "model", "net", "network")
+_STEPS = 2  # callers of callers
 _WORKSPACES = (":4096:8", ":16:8")
 _LAST_WITH_WORKSPACE = (2, 9)
 # What starts another interpreter, which does read its environment.
@@ -32,7 +37,7 @@ def late_environment(ctx: Context) -> Iterator[Finding]:
             continue
         if write.variable == _HASH_SEED and not _reaches_child(write, ctx):
             yield ctx.finding(write.node, name=_HASH_SEED, when="while the interpreter runs")
-        elif write.variable == _WORKSPACE and _after_cuda(write, ctx):
+        elif write.variable == _WORKSPACE and _after_cuda(write.node, ctx):
             yield ctx.finding(write.node, name=_WORKSPACE, when="after CUDA work began")
 
 
@@ -52,25 +57,38 @@ def _reaches_child(write: EnvironmentWrite, ctx: Context) -> bool:
     return False
 
 
-def _after_cuda(write: EnvironmentWrite, ctx: Context) -> bool:
-    """Something was moved to CUDA before; where a variable says to which device, a model ran as well."""
-    flow = ctx.flow(write.node)
-    before = [
-        call
-        for call in ctx.module.index.of_type(ast.Call)
-        if call.lineno < write.node.lineno
-        and ctx.function(call) is ctx.function(write.node)
-        and flow.path(call, write.node)
-    ]
-    if any(moves_to_cuda(call) for call in before):
+def _after_cuda(node: ast.stmt | ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
+    """Something was moved to CUDA before, here or by all callers; by a variable's device where a model ran as well."""
+    done = [each for call in _calls_before(node, ctx) for each in ((call, ctx), *_calls_inside(call, ctx))]
+    if any(moves_to_cuda(call) or _SYNCHRONIZE in where.callees(call) for call, where in done):
         return True
-    return any(may_move_to_cuda(call, ctx) for call in before) and any(_computes(call, ctx) for call in before)
+    if any(may_move_to_cuda(call, where) for call, where in done) and any(_computes(*each) for each in done):
+        return True
+    function = ctx.function(node)
+    sites = list(calls_of(function, ctx)) if function is not None and steps else []
+    return bool(sites) and all(site is not None and _after_cuda(site[1], site[0], steps - 1) for site in sites)
+
+
+def _calls_before(node: ast.stmt | ast.expr, ctx: Context) -> Iterator[ast.Call]:
+    """Yield the calls that the function around a place has made when it comes there."""
+    flow, function = ctx.flow(node), ctx.function(node)
+    for call in ctx.module.index.of_type(ast.Call):
+        earlier = (call.lineno, call.col_offset) < (node.lineno, node.col_offset)
+        if earlier and ctx.function(call) is function and flow.path(call, node):
+            yield call
+
+
+def _calls_inside(call: ast.Call, ctx: Context) -> Iterator[tuple[ast.Call, Context]]:
+    """Yield the calls that the project's functions make which `call` may run."""
+    for module, function in functions_called(ctx.inference, call):
+        where = ctx.elsewhere(module)
+        yield from ((part, where) for part in walk(function) if isinstance(part, ast.Call))
 
 
 def _computes(call: ast.Call, ctx: Context) -> bool:
     """`model(x)`, `loss.backward()`."""
     model = any(value.kind is Kind.MODULE for value in ctx.values(call.func))
-    return model or identifier(call.func) == "backward"
+    return model or identifier(call.func) in _COMPUTING
 
 
 @check("DET403")
