@@ -75,7 +75,7 @@ class ModeEffects(ConditionalSwitches, ABC):
     def mode_within(self, manager: ast.Call, key: Key) -> Mode:
         """`with mode_of(net, training=False):` is the mode that a function of the project has the model in inside.
 
-        Unknown where that is no matter of what the function is told.
+        Unknown where the function does not decide it.
         """
         for module, function in functions_called(self.module.inference, manager):
             if not _MANAGERS.intersection(module.inference.decorators(function)):
@@ -83,8 +83,9 @@ class ModeEffects(ConditionalSwitches, ABC):
             peer = self.peer(module)
             places = [part for part in walk(function) if isinstance(part, ast.Yield)]
             for inner in self._names_within(manager, key, peer, function):
-                if len(places) == 1 and any(event.asked for event in peer.events(peer.index.scopes[function], inner)):
-                    return peer._mode_at(places[0], function, inner, manager)
+                mode = peer._mode_at(places[0], function, inner, manager) if len(places) == 1 else Mode.SAME
+                if mode is not Mode.SAME:
+                    return mode
         return Mode.UNKNOWN
 
     def endings(self, call: ast.Call, key: Key) -> Iterator[tuple[Module, FunctionNode, Key, tuple[Event, ...]]]:

@@ -357,19 +357,12 @@ class ModeEvents(ModeEffects, ABC):
             for parameter in (*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs):
                 given = given_to(definition, parameter.arg, call)
                 if given is argument or (given is not None and argument in walk(given)):
-                    if any(isinstance(item, (ast.With, ast.AsyncWith)) for item in self._with_around(call)):
-                        return Mode.UNKNOWN if switches_any(module, definition) else Mode.SAME
                     return peer.effect(definition, Key(definition, parameter.arg), call)
             return Mode.UNKNOWN if switches_any(module, definition) else Mode.SAME
         known = switched_by_library(names)
         if known is not None:
             return known
         return Mode.UNKNOWN if may_switch(identifier(call.func), names) else Mode.SAME
-
-    def _with_around(self, call: ast.Call) -> Iterator[ast.AST]:
-        parent = self.index.parents.get(call)
-        if isinstance(parent, ast.withitem):
-            yield self.index.parents[parent]
 
     def _effect_of_method(self, method: ast.Attribute) -> Mode:
         """`model.freeze()`, where that is a method of the project's that calls `self.eval()`, or a known library's."""

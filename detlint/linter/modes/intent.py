@@ -132,12 +132,18 @@ class Intent:
         return owner is not None and function is not None and bool(_ACTS.match(function.name)) and trains(owner)
 
     def is_for_a_while(self, call: ast.Call, key: Key, reason: Reason) -> bool:
-        """Training goes on after the inference, which is a part of it; or `eval()` ends what `train()` began for it."""
-        body = self.modes.peer(reason.module).body_of(reason.node)
+        """Training goes on after the inference, which is a part of it; or `eval()` ends what `train()` began for it.
+
+        Training that switches to train mode itself needs nobody to be in it before.
+        """
+        home = self.modes.peer(reason.module)
+        body = home.body_of(reason.node)
         flow = reason.module.flow(body)
         switches = [part for part in walk(body.node) if isinstance(part, ast.Call) and switched(part) is not None]
+        itself = {event.node for event in home.events(body, key)} if reason.module is self.module else set()
         goal = reason.goal
-        if goal and any(flow.path(goal, step, avoiding=switches) for step in self._steps_of(reason)):
+        steps = (step for step in self._steps_of(reason) if step not in itself)
+        if goal and any(flow.path(goal, step, avoiding=switches) for step in steps):
             return True
         flow = self.module.flow_at(call)
         again = [part for part in self.module.index.calls_by_name.get("train", ()) if switched(part) is Mode.TRAIN]

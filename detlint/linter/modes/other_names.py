@@ -54,7 +54,22 @@ class OtherNames(ModeEvents, ABC):
 
     @cached_property
     def leaving_train(self) -> tuple[ast.Call, ...]:
-        """The calls of this module that take some model out of train mode."""
+        """The calls of this module that take some model out of train mode, and do not put it back themselves."""
         calls = self.index.calls_by_name
         named = (*calls.get("eval", ()), *calls.get("train", ()))
-        return tuple(call for call in named if switched(call) not in (None, Mode.TRAIN))
+        leaving = (call for call in named if switched(call) not in (None, Mode.TRAIN))
+        return tuple(call for call in leaving if not self._is_put_in_train_mode_again(call))
+
+    def _is_put_in_train_mode_again(self, leaving: ast.Call) -> bool:
+        """`net.eval()`, and `net.train()` on every way out of the function."""
+        function, model = self.index.function_at(leaving), _receiver(leaving)
+        back = [
+            call
+            for call in self.index.calls_by_name.get("train", ())
+            if switched(call) is Mode.TRAIN and self.index.function_at(call) is function and _receiver(call) == model
+        ]
+        return bool(back) and not self.module.flow_at(leaving).path(leaving, None, avoiding=back)
+
+
+def _receiver(call: ast.Call) -> str:
+    return ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""

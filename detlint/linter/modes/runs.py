@@ -196,7 +196,13 @@ class ModelRuns:
         models = [part.func.value for part in switches if isinstance(part.func, ast.Attribute)]
         if len({ast.unparse(model) for model in models}) != 1 or not is_own(models[0]):
             return None
-        return None if any(switches_any(*heir) for heir in heirs_with(self.module, owner, method.name)) else models[0]
+        heirs = list(heirs_with(self.module, owner, method.name))
+        theirs = [place.inference.class_info(heir).methods[method.name] for place, heir in heirs]
+        name = identifier(models[0])
+        run = any(identifier(part) == name and is_own(part) for each in theirs for part in walk(each))
+        if any(switches_any(*heir) for heir in heirs) or not (run if heirs else PREDICTS.search(method.name)):
+            return None
+        return models[0]
 
     def _runs_own_model(self, call: ast.Call, owner: ast.ClassDef) -> bool:
         """`self.model(x)`, where that is no method, and `net(x)` for a `net` of `self.nets`."""
