@@ -299,10 +299,12 @@ class Project:
         part = root / here.relative_to(root).parts[0] if here != root else root
         if is_file(part / "__init__.py"):
             return part
-        scripts = self.mentions.scripts(root)
-        if scripts is not None:
-            self.consulted[scripts] = None
-        return root if scripts is not None and len(scripts.found or ()) > 1 else None
+        around = [place for place in (here, *here.parents) if place.is_relative_to(root)]
+        scripts = next(filter(None, map(self.mentions.scripts, reversed(around))), None)
+        if scripts is None or scripts.found is None:
+            return None
+        self.consulted[scripts] = None
+        return scripts.folder if len(scripts.found) > 1 else None
 
     def scripts(self, root: Path) -> frozenset[str]:
         """Return the modules that the packaging metadata of a project names as console scripts."""

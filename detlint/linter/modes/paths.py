@@ -305,14 +305,15 @@ class Modes(OtherNames):
                 peer._trace_given(key, function, call, trace)
 
     def _is_switched_beside(self, key: Key, call: ast.Call) -> bool:
-        """Does anything but `call` decide the mode of a model after it is made, or does its maker get it too?"""
+        """Does anything but `call` take a model out of train mode after it is made, or does its maker get it too?"""
         handed = any(
             binding.kind is BindingKind.PARAMETER
             for binding in self.index.scopes[key.owner].bindings.get(key.name, ())
             if isinstance(key.owner, FUNCTIONS)
         )
         events = self.events_anywhere(key)
-        return handed or any(event.made is None and event.node is not call for event in events)
+        others = (event for event in events if event.made is None and event.node is not call)
+        return handed or any(event.mode is not Mode.TRAIN for event in others)
 
     def _trace_uncalled(self, key: Key, node: ast.AST, function: FunctionNode, trace: _Trace) -> None:
         """A function that others call: train mode is sure only where something sets it and nothing ever leaves it."""
