@@ -47,14 +47,14 @@ def exact_float_equality(compare: ast.Compare, ctx: Context) -> Iterator[Finding
         yield ctx.finding(compare, what="==" if isinstance(compare.ops[0], ast.Eq) else "!=")
 
 
-@check("DET501", calls=("any",))
+@check("DET501", calls=("any", "count_nonzero", "flatnonzero", "nonzero"))
 def exact_zero_difference(call: ast.Call, ctx: Context) -> Iterator[Finding]:
-    """`assert not (a - b).any()`, `if torch.any(a - b): raise …`."""
+    """`assert not (a - b).any()`, `if torch.any(a - b): raise …`, `if np.count_nonzero(a - b) > 0: raise …`."""
     receiver = call.func.value if isinstance(call.func, ast.Attribute) and not ctx.resolve(call.func.value) else None
     asked = receiver or next(iter(call.args), None)
     apart = difference(ctx.module, asked) if asked is not None and not isinstance(asked, ast.Compare) else None
     if asked is not None and apart is not None and refuses_any(asked, ctx) and _differ(*apart, ctx):
-        yield ctx.finding(call, what="any")
+        yield ctx.finding(call, what=identifier(call.func))
 
 
 @check_file("DET501")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.copy_reads import ASIDE, Running, outlives, read, read_of_place
@@ -36,7 +37,7 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
             yield from _read_too_early(call, ctx) if not is_of_cpu(function.value, ctx) else ()
         else:
             yield from _read_where_told(call, ctx)
-    elif (reader := _read_of_buffer(_whole(function.value), call, ctx)) is not None:
+    elif (reader := _read_of_buffer(_whole(function.value, ctx), call, ctx)) is not None:
         yield _finding(call, reader, ctx)
 
 
@@ -140,11 +141,12 @@ def _asks_for_device(test: ast.expr, ctx: Context) -> bool:
     return isinstance(test, ast.Attribute) and test.attr == "is_cuda"
 
 
-def _whole(part: ast.expr) -> ast.expr:
-    """Return `buffer` of `buffer[:n]`."""
+def _whole(part: ast.expr, ctx: Context) -> ast.expr:
+    """Return `buffer` of `buffer[:n]`, and of `part` after `part = buffer[:n]`."""
     while isinstance(part, ast.Subscript):
         part = part.value
-    return part
+    value = only_value(ctx.module, part) if isinstance(part, ast.Name) else None
+    return _whole(value, ctx) if isinstance(value, ast.Subscript) else part
 
 
 def _read_of_buffer(buffer: ast.expr, copy: ast.Call, ctx: Context) -> ast.expr | None:

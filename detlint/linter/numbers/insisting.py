@@ -12,6 +12,19 @@ from detlint.linter.tables.rounding import rounding_table
 
 _OVER_ALL = frozenset({"torch.all", "numpy.all", "builtins.all"})
 _OVER_ANY = frozenset({"torch.any", "numpy.any", "builtins.any"})
+# These tell how many of what they are given are not zero, or which.
+_COUNTED = frozenset(
+    {
+        "torch.count_nonzero",
+        "torch.nonzero",
+        "numpy.argwhere",
+        "numpy.count_nonzero",
+        "numpy.flatnonzero",
+        "numpy.nonzero",
+    }
+)
+_SUMS = frozenset({"torch.sum", "numpy.sum", "builtins.sum"})
+_LENGTHS = ("numel", "size")
 _SAME_TRUTH = ("builtins.bool", "builtins.int")
 _WARNING = frozenset({"warn", "warning", "error", "critical"})
 _VERDICTS = frozenset({"ok", "passed", "passes", "pass", "success", "valid", "correct", "good"})
@@ -45,7 +58,7 @@ def insists(equality: ast.expr, ctx: Context) -> bool:
 def insists_on_equality(compare: ast.Compare, ctx: Context) -> bool:
     """`==` in an assert, of all elements where it is tensors that are compared, `!=` that is refused."""
     if isinstance(compare.ops[0], ast.NotEq):
-        return _refuses(_over_any(compare, ctx), ctx)
+        return _refuses(_over_any(compare, ctx, counted=True), ctx)
     return insists(compare, ctx) or is_over_all(compare, ctx)
 
 
@@ -82,7 +95,7 @@ def is_over_all(compare: ast.expr, ctx: Context) -> bool:
 
 
 def refuses_any(difference: ast.expr, ctx: Context) -> bool:
-    """`assert not (a - b).any()` of `a - b`."""
+    """`assert not (a - b).any()`, `if np.count_nonzero(a - b): raise …` of `a - b`."""
     whole = _over_any(difference, ctx)
     return whole is not difference and _refuses(whole, ctx)
 
@@ -92,8 +105,11 @@ def _over_all(node: ast.expr, ctx: Context) -> ast.expr:
     return _reduced(node, "all", _OVER_ALL, ctx)
 
 
-def _over_any(node: ast.expr, ctx: Context) -> ast.expr:
-    return _reduced(node, "any", _OVER_ANY, ctx)
+def _over_any(node: ast.expr, ctx: Context, *, counted: bool = False) -> ast.expr:
+    """Return `(a != b).any()`, and where the sum of what holds is `counted`, `int((a != b).sum())`, around `a != b`."""
+    ways = {"any": _OVER_ANY, "count_nonzero": _COUNTED, "nonzero": _COUNTED, **({"sum": _SUMS} if counted else {})}
+    reduced = (_reduced(node, method, functions, ctx) for method, functions in ways.items())
+    return next((whole for whole in reduced if whole is not node), node)
 
 
 def _reduced(node: ast.expr, method: str, functions: frozenset[str], ctx: Context) -> ast.expr:
@@ -119,8 +135,12 @@ def _called(node: ast.expr, method: str, functions: frozenset[str], ctx: Context
 
 
 def _refuses(difference: ast.expr, ctx: Context) -> bool:
-    """`if a != b: raise …`, `assert not (a != b).any()`, `self.assertFalse((a != b).any())`."""
+    """`if a != b: raise …`, `assert not (a != b).any()`, `self.assertFalse((a != b).any())`, `if n > 0: raise …`."""
     parent = ctx.parent(difference)
+    if isinstance(parent, ast.Attribute) and parent.attr in _LENGTHS:
+        return _refuses(_called(difference, parent.attr, frozenset(), ctx) or parent, ctx)
+    if isinstance(parent, ast.Compare) and _asks_for_more_than_none(parent, difference):
+        difference, parent = parent, ctx.parent(parent)
     while isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.Or):
         difference, parent = parent, ctx.parent(parent)
     if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
@@ -128,6 +148,12 @@ def _refuses(difference: ast.expr, ctx: Context) -> bool:
     if isinstance(parent, ast.Call):
         return identifier(parent.func) == "assertFalse"
     return _is_raised_upon(difference, ctx) or any(_refuses(use, ctx) for use in _uses(difference, ctx))
+
+
+def _asks_for_more_than_none(compare: ast.Compare, number: ast.expr) -> bool:
+    """`n > 0`, `n != 0`, `n >= 1`."""
+    asked = (type(compare.ops[0]), getattr(compare.comparators[0], "value", None))
+    return compare.left is number and len(compare.ops) == 1 and asked in ((ast.Gt, 0), (ast.NotEq, 0), (ast.GtE, 1))
 
 
 def _is_refused(denial: ast.UnaryOp, ctx: Context) -> bool:
