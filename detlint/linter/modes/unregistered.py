@@ -98,12 +98,12 @@ class PlainContainer:
         return True
 
     def _is_repeated(self, item: ast.expr) -> bool:
-        """Is there more than one of it? A list of one module is a known way to hide it on purpose."""
+        """May there be more than one of it? A list of one module is a known way to hide it on purpose."""
         for parent in self._ctx.ancestors(item):
             if isinstance(parent, (*COMPREHENSIONS, ast.For, ast.While)):
                 return True
             if isinstance(parent, FUNCTIONS):
-                return False
+                return parent.name != "__init__"  # a method that adds one may be called again
         return False
 
     def _hold_modes(self) -> bool:
