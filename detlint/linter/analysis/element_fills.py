@@ -20,6 +20,14 @@ def entries(container: ast.Name | ast.Attribute, index: Index) -> Iterator[tuple
         yield from put_in(index, ast.unparse(container), place, (Move.LOOKED_UP,))
 
 
+def first_entries(container: ast.Name | ast.Attribute, index: Index) -> Iterator[ast.expr]:
+    """Yield what entries of a dict start as: `words.setdefault(key, set())`."""
+    text = ast.unparse(container)
+    for call in index.calls_by_name.get("setdefault", ()):
+        if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == text and len(call.args) > 1:
+            yield call.args[1]
+
+
 def put_in(
     index: Index, text: str, place: ast.AST, steps: Steps, *, listed: bool = False
 ) -> Iterator[tuple[ast.expr, Steps]]:

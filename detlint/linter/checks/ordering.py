@@ -20,7 +20,7 @@ from detlint.linter.order.form import CHECKSUM, CHOICE, DRAWS, NUMBERING, PAIRIN
 from detlint.linter.order.left_to_callers import is_left_to_callers
 from detlint.linter.order.on_request import is_left_open_on_request
 from detlint.linter.order.picks import is_for_an_error, takes_the_only_one
-from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
+from detlint.linter.order.sets import has_fixed_order, is_entry, is_set, makes_set
 from detlint.linter.order.taken_up import is_taken_up
 from detlint.linter.order.takers import is_taken_as_set
 from detlint.linter.order.ties import leaves_ties
@@ -112,7 +112,9 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
         if tracer.is_only_element(iterated):
             continue
         sink = _destination(iterated, whole, tracer)
-        if not is_taken_up(sink, ctx) or (sink == CHOICE and takes_the_only_one(iterated, ctx)):
+        if not is_taken_up(sink, ctx):
+            continue
+        if sink == CHOICE and not is_entry(iterated, ctx) and takes_the_only_one(iterated, ctx):
             continue
         if is_for_an_error(iterated, ctx):
             continue
@@ -180,10 +182,10 @@ def _mentions_sets(ctx: Context) -> bool:
 def _comes_from_elsewhere(iterated: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
     """`for word in load_words(path):`, `for word in corpus.words:`, `for word in WORDS:` of another file.
 
-    At once, or by a variable.
+    At once, by a variable, or as an entry of what it gives.
     """
     root = iterated
-    while isinstance(root, (ast.Attribute, ast.Call)):
+    while isinstance(root, (ast.Attribute, ast.Call, ast.Subscript)):
         root = root.func if isinstance(root, ast.Call) else root.value
     bindings = ctx.module.index.bindings_of(root) if isinstance(root, ast.Name) else ()
     find = ctx.module.project.find
@@ -191,7 +193,8 @@ def _comes_from_elsewhere(iterated: ast.expr, ctx: Context, steps: int = _MAX_ST
         if binding.kind is BindingKind.IMPORT:
             found = find(binding.target.partition(".")[0], ctx.module) is not None
         else:
-            made = binding.value if steps and binding.kind is BindingKind.ASSIGN else None
+            given = binding.kind in (BindingKind.ASSIGN, BindingKind.ITERATION)
+            made = binding.value if steps and given else None
             found = isinstance(made, ast.Call) and _comes_from_elsewhere(made, ctx, steps - 1)
         if found:
             return True
@@ -211,6 +214,7 @@ def _iterations(ctx: Context, *, anything: bool) -> Iterator[tuple[ast.expr, ast
     iterables = [loop.iter for loop in index.of_type(ast.For)]
     iterables += [loop.iter for loop in index.of_type(ast.AsyncFor)]
     iterables += [loop.iter for loop in index.of_type(ast.comprehension)]
+    iterables += [given.value for given in index.of_type(ast.YieldFrom)]
     yield from ((iterable, iterable) for iterable in wanted(*iterables))
     unpacked = (statement for statement in index.of_type(ast.Assign) if isinstance(statement.targets[0], ast.Tuple))
     yield from ((value, value) for value in wanted(*(statement.value for statement in unpacked)))

@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.element_fills import entries
+from detlint.linter.analysis.calls import functions_called
+from detlint.linter.analysis.element_fills import entries, first_entries
 from detlint.linter.analysis.element_sort import Move, Sort, Steps, together
 from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.made import given_to, made_of
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.parameters import annotation_values
+from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.asked import Asked
 from detlint.linter.order.element_origins import ElementOrigins
@@ -49,7 +51,7 @@ def _is_set(node: ast.expr, ctx: Context, steps: int) -> bool:
     if name is not None and (_is_difference_of_views(name, ctx, steps) or _is_by_default(name, ctx)):
         return True
     if Kind.SET not in kinds:
-        return kinds <= {Kind.UNKNOWN, Kind.LIST} and _is_entry(node, ctx)
+        return kinds <= {Kind.UNKNOWN, Kind.LIST} and is_entry(node, ctx)
     if kinds <= {Kind.SET, Kind.UNKNOWN}:
         return True
     if isinstance(node, ast.Name):
@@ -106,10 +108,26 @@ def makes_set(value: ast.expr | None) -> bool:
     return made or isinstance(value, (ast.Set, ast.SetComp))
 
 
-def _is_entry(node: ast.expr, ctx: Context) -> bool:
+def is_entry(node: ast.expr, ctx: Context) -> bool:
     """Is this a set that a dict or a list holds: `words[key]`, taken from `words.items()`, or gone through?"""
     holder, move = _holder(node, ctx)
+    if isinstance(holder, ast.Call):
+        return move is not Move.ITERATED and _gives_dict_of_sets(holder, ctx)
     return isinstance(holder, (ast.Name, ast.Attribute)) and _holds_sets(holder, move, ctx)
+
+
+def _gives_dict_of_sets(call: ast.Call, ctx: Context) -> bool:
+    """`words_of(rows)`, a function of the project that says so or returns one."""
+    found = list(functions_called(ctx.inference, call))
+    if len(found) != 1:
+        return False
+    where, function = ctx.elsewhere(found[0][0]), found[0][1]
+    if function.returns is not None and _declares_sets(function.returns, where):
+        return True
+    given = made_results(where.module, function)
+    return bool(given) and all(
+        isinstance(each, (ast.Name, ast.Attribute)) and _holds_sets(each, Move.LOOKED_UP, where) for each in given
+    )
 
 
 def _holder(node: ast.expr, ctx: Context) -> tuple[ast.expr | None, Move]:
@@ -146,6 +164,9 @@ def _holds_sets(holder: ast.Name | ast.Attribute, move: Move, ctx: Context) -> b
         return False
     if any(_declares_sets(annotation, ctx) for annotation in _annotations_of(holder, ctx)):
         return True
+    only = only_value(ctx.module, holder) if isinstance(holder, ast.Name) else None
+    if isinstance(only, ast.Call) and _gives_dict_of_sets(only, ctx):
+        return True
     made = [value.node for value in values]
     if not made or not all(isinstance(node, (ast.Call, ast.Dict, ast.DictComp)) for node in made):
         return False
@@ -153,6 +174,7 @@ def _holds_sets(holder: ast.Name | ast.Attribute, move: Move, ctx: Context) -> b
         return True
     text = ast.unparse(holder)
     put = [value for value, steps in entries(holder, ctx.module.index) if not steps]
+    put += first_entries(holder, ctx.module.index)
     # `words[key] = words[other]` is a set if the others are.
     new = [value for value in put if not (isinstance(value, ast.Subscript) and ast.unparse(value.value) == text)]
     return bool(new) and all(_gives_set(value, ctx) for value in new)
