@@ -7,9 +7,10 @@ import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.lookups import looked_up, told_text
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, unpacked
-from detlint.linter.source.node_lists import by_dimension, picked
+from detlint.linter.source.node_lists import by_dimension, is_partial, picked
 from detlint.linter.source.nodes import walk
 
 if TYPE_CHECKING:
@@ -253,42 +254,15 @@ def _picked_by(inference: Inference, name: str) -> Iterator[str]:
 
 
 def _looked_up(inference: Inference, table: ast.expr, key: ast.expr) -> Iterator[str]:
-    """`{"mean": mean_pool, "max": max_pool}[reduce]`: what stands under the key, all of it where that is not told.
-
-    `[Encoder, Decoder][1]` and `models.__dict__["unet"]` are told.
-    """
-    if isinstance(table, ast.Name):
-        made = [binding.value for binding in inference.module.definitions(table)]
-        table = made[0] if len(made) == 1 and made[0] is not None else table
-    if isinstance(table, (ast.List, ast.Tuple)):
-        yield from _at_place(inference, table.elts, key)
-        return
-    name = _text(inference, key)
-    if isinstance(table, ast.Attribute) and table.attr == "__dict__" and name is not None:
+    """`{"mean": mean_pool, "max": partial(max_pool, dim=1)}[reduce]`, and `models.__dict__["unet"]`."""
+    if isinstance(table, ast.Attribute) and table.attr == "__dict__" and (name := told_text(inference, key)):
         yield from (inference.canonical(f"{base}.{name}") for base in inference.resolve(table.value))
-    if not isinstance(table, ast.Dict):
-        return
-    for named, value in zip(table.keys, table.values, strict=True):
-        if isinstance(value, (ast.Name, ast.Attribute)) and (name is None or getattr(named, "value", name) == name):
-            yield from inference.resolve(value)
-
-
-def _at_place(inference: Inference, elements: list[ast.expr], key: ast.expr) -> Iterator[str]:
-    place = key.value if isinstance(key, ast.Constant) and type(key.value) is int else len(elements)
-    plain = not any(isinstance(element, ast.Starred) for element in elements)
-    if plain and place < len(elements) and isinstance(elements[place], (ast.Name, ast.Attribute)):
-        yield from inference.resolve(elements[place])
+    for where, value in looked_up(inference, table, key):
+        if isinstance(value, (ast.Name, ast.Attribute)) or is_partial(value):
+            yield from where.resolve(value)
 
 
 def _attributes(inference: Inference, node: ast.expr) -> list[str]:
     """Return what `getattr` may be asked for."""
-    name = _text(inference, node)
+    name = told_text(inference, node)
     return by_dimension(node) if name is None else [name]
-
-
-def _text(inference: Inference, node: ast.expr) -> str | None:
-    """Return the string that a name of an attribute is: a literal, or what a parameter is by default."""
-    if isinstance(node, ast.Name):
-        found = [binding.value for binding in inference.module.definitions(node) if isinstance(binding.node, ast.arg)]
-        return _text(inference, found[0]) if len(found) == 1 and isinstance(found[0], ast.Constant) else None
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

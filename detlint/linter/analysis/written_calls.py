@@ -9,7 +9,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.dicts import written_items
+from detlint.linter.analysis.lookups import looked_up
 from detlint.linter.analysis.only_values import only_value
+from detlint.linter.source.node_lists import is_partial
 from detlint.linter.source.nodes import identifier, unless_none
 
 if TYPE_CHECKING:
@@ -49,9 +51,12 @@ def _spread(module: Module, keywords: list[ast.keyword]) -> list[ast.keyword]:
 
 
 def _partial(module: Module, function: ast.expr, called: str) -> ast.Call | None:
-    """Return the `partial(…)` behind a name or an attribute that is called for another one, or in its own place."""
+    """Return the `partial(…)` behind what is called for another one: a name, an entry of a table, or itself."""
     if identifier(function) == called.rpartition(".")[2]:
         return None
+    if isinstance(function, ast.Subscript):
+        found = looked_up(module.inference, function.value, function.slice)
+        return next((value for where, value in found if is_partial(value) and called in where.resolve(value)), None)
     kept = None if isinstance(function, ast.Call) else only_value(module, function)
     made = unless_none(kept) if kept is not None else function
     if isinstance(made, ast.Call) and made.args and _PARTIAL in module.inference.resolve(made.func):

@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from detlint.linter.source.names import FunctionNode, parameters
 
@@ -178,6 +178,11 @@ def by_dimension(node: ast.expr) -> list[str]:
     return [f"{texts[0]}{number}d" for number in (1, 2, 3)] if named else []
 
 
+def is_partial(node: ast.expr) -> TypeGuard[ast.Call]:
+    """`partial(pool, dim=1)`, by its name alone."""
+    return isinstance(node, ast.Call) and _identifier(node.func) == "partial" and bool(node.args)
+
+
 def _identifier(node: ast.expr) -> str | None:
     if isinstance(node, ast.Name):
         return node.id
@@ -196,12 +201,12 @@ def _identifiers_behind(value: ast.expr) -> Iterator[str]:
         elif isinstance(value, ast.Subscript):
             pending.append(value.value)
         elif isinstance(value, ast.Dict):
-            yield from filter(None, map(_identifier, value.values))
+            pending += [each for each in reversed(value.values) if _identifier(each) is not None or is_partial(each)]
         elif isinstance(value, ast.Call) and value.args:
             called = _identifier(value.func)
             if called == "get" and isinstance(value.func, ast.Attribute):
                 pending.append(value.func.value)
-            elif called == "partial":
+            elif is_partial(value):
                 pending.append(value.args[0])
             elif called == "getattr" and len(value.args) >= 2:
                 asked = value.args[1]

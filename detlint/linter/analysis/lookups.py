@@ -1,0 +1,85 @@
+"""What stands in tables of functions and classes, `LAYERS[kind]`, of this file, of a class or of another file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+
+from detlint.linter.source.names import BindingKind
+from detlint.linter.source.nodes import identifier, is_own
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.inference import Inference
+
+_Display: TypeAlias = ast.Dict | ast.List | ast.Tuple
+
+
+def looked_up(inference: Inference, table: ast.expr, key: ast.expr) -> Iterator[tuple[Inference, ast.expr]]:
+    """Yield what stands under a key, all of it where that is not told, each with the inference of its file.
+
+    A list is only asked for a place that is told: `[Encoder, Decoder][1]`.
+    """
+    found = _display(inference, table)
+    if found is None:
+        return
+    where, display = found
+    name = told_text(inference, key)
+    place = key.value if isinstance(key, ast.Constant) and type(key.value) is int else None
+    told = name if name is not None else place
+    if isinstance(display, ast.Dict):
+        for named, value in zip(display.keys, display.values, strict=True):
+            if told is None or getattr(named, "value", told) == told:
+                yield where, value
+    elif place is not None and place < len(display.elts) and not any(map(_is_starred, display.elts)):
+        yield where, display.elts[place]
+
+
+def told_text(inference: Inference, node: ast.expr) -> str | None:
+    """Return the string that a key or the name of an attribute is: a literal, or what a parameter is by default."""
+    if isinstance(node, ast.Name):
+        found = [binding.value for binding in inference.module.definitions(node) if isinstance(binding.node, ast.arg)]
+        return told_text(inference, found[0]) if len(found) == 1 and isinstance(found[0], ast.Constant) else None
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _is_starred(element: ast.expr) -> bool:
+    return isinstance(element, ast.Starred)
+
+
+def _display(inference: Inference, table: ast.expr) -> tuple[Inference, _Display] | None:
+    if isinstance(table, (ast.Dict, ast.List, ast.Tuple)):
+        return inference, table
+    if isinstance(table, ast.Name):
+        bindings = inference.module.definitions(table)
+        if len(bindings) == 1 and bindings[0].kind is BindingKind.IMPORT:
+            return _of_other_file(inference, inference.canonical(bindings[0].target))
+        made = [binding.value for binding in bindings]
+        return (inference, made[0]) if len(made) == 1 and _is_display(made[0]) else None
+    if is_own(table):
+        return _of_class(inference, table)
+    names = inference.resolve(table) if isinstance(table, ast.Attribute) else ()
+    return _of_other_file(inference, names[0]) if len(names) == 1 else None
+
+
+def _of_class(inference: Inference, table: ast.expr) -> tuple[Inference, _Display] | None:
+    """`self.LAYERS`, which the class or one of its bases has once for all."""
+    owner = inference.index.class_at(table)
+    for info in inference.mro(inference.class_info(owner)) if owner is not None else ():
+        writes = info.attributes.get(identifier(table), ())
+        if writes:
+            made = writes[0].value if len(writes) == 1 and writes[0].method is None else None
+            return (info.module.inference, made) if _is_display(made) else None
+    return None
+
+
+def _of_other_file(inference: Inference, name: str) -> tuple[Inference, _Display] | None:
+    place, _, last = name.rpartition(".")
+    module = inference.module.project.named(place)
+    bindings = module.index.root.bindings.get(last, ()) if module is not None else ()
+    made = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    return (module.inference, made) if module is not None and _is_display(made) else None
+
+
+def _is_display(node: ast.expr | None) -> TypeGuard[_Display]:
+    return isinstance(node, (ast.Dict, ast.List, ast.Tuple))
