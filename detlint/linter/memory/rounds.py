@@ -1,0 +1,104 @@
+"""Writes that some rounds of a loop leave out: under a condition, or as far as what each round brings reaches."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.only_values import only_value
+from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS
+from detlint.linter.source.nodes import identifier, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+# Names of what says which places were written, and how far.
+_RECORDS = re.compile(
+    r"(^|_)(n|masks?|valid|lens?|lengths?|pads?|padding|counts?|num|sizes?|missing|used|filled|exists?|present|seen)(_|$)",
+    re.I,
+)
+# Other processes fill what this one leaves out.
+_OTHERS = re.compile(r"(^|_)(rank|ranks|world|worker|workers|shard|shards)(_|$)", re.I)
+_FILLING = frozenset({"append", "add", "extend", "insert", "update"})
+
+
+def some_rounds_leave_out(written: ast.Subscript, ctx: Context) -> bool:
+    """`if row.known: out[i] = row.value`, `out[i, :len(row)] = row`, where nothing keeps which places those are."""
+    statement, function = ctx.parent(written), ctx.function(written)
+    loops = [parent for parent in ctx.ancestors(written) if isinstance(parent, FOR_LOOPS)]
+    if not isinstance(statement, ast.Assign) or function is None or not loops or statement.targets != [written]:
+        return False
+    placed = _names(written.slice)
+    if placed.isdisjoint(_names(loops[0].target) | _stored(loops[0])):
+        return False
+    # Another loop around may come by the places that are left out: `for turn in …: for i in …: if i % 3 == turn:`.
+    again = {name for loop in loops[1:] if placed.isdisjoint(_names(loop.target)) for name in _names(loop.target)}
+    brought = set().union(*(_names(loop.target) for loop in loops), _stored(loops[0])) - again
+    asked = _condition(statement, loops[0], brought, ctx)
+    if asked is None and not _ends_with_row(written, brought):
+        return False
+    elsewhere = asked is not None and any(name in again or _OTHERS.search(name) for name in _names(asked))
+    return not elsewhere and not _keeps_record(function, loops[0], written, ctx)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in walk(node) if isinstance(part, ast.Name)}
+
+
+def _stored(loop: ast.AST) -> set[str]:
+    return {part.id for part in walk(loop) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+
+
+def _condition(statement: ast.stmt, loop: ast.AST, brought: set[str], ctx: Context) -> ast.expr | None:
+    """Return a condition on what the round brings, with no other branch, or that goes on to the next round."""
+    inner: ast.stmt = statement
+    for parent in ctx.ancestors(statement):
+        if isinstance(parent, ast.If):
+            return parent.test if not parent.orelse and not brought.isdisjoint(_names(parent.test)) else None
+        if not isinstance(parent, (ast.With, *FOR_LOOPS)) or inner not in parent.body:
+            return None
+        guards = [each for each in parent.body[: parent.body.index(inner)] if isinstance(each, ast.If)]
+        tests = (guard.test for guard in guards if isinstance(guard.body[-1], ast.Continue) and not guard.orelse)
+        found = next((test for test in tests if not brought.isdisjoint(_names(test))), None)
+        if found is not None or parent is loop:
+            return found
+        inner = parent
+    return None
+
+
+def _ends_with_row(written: ast.Subscript, brought: set[str]) -> bool:
+    """`out[i, :len(row)]`, `out[:row.shape[0], i]`."""
+    parts = written.slice.elts if isinstance(written.slice, ast.Tuple) else []
+    ends = (part.upper for part in parts if isinstance(part, ast.Slice) and part.lower is None and part.step is None)
+    return any(
+        end is not None and not isinstance(end, ast.Name) and not brought.isdisjoint(_names(end)) for end in ends
+    )
+
+
+def _keeps_record(function: ast.AST, loop: ast.AST, written: ast.Subscript, ctx: Context) -> bool:
+    """Does the loop fill or count something else, does the function speak of lengths or masks, or give two things?
+
+    How large the memory is says nothing of how much of it was written.
+    """
+    known = {identifier(written.value), "len"} | _sizes(written, ctx)
+    for part in walk(loop):
+        if isinstance(part, ast.AugAssign) or (isinstance(part, ast.Call) and identifier(part.func) in _FILLING):
+            return True
+        stored = isinstance(part, (ast.Subscript, ast.Attribute)) and isinstance(part.ctx, ast.Store)
+        if stored and part is not written:
+            return True
+    for part in walk(function):
+        if isinstance(part, ast.Return) and isinstance(part.value, (ast.Tuple, ast.Dict)):
+            return True
+        name = part.arg if isinstance(part, ast.arg) else identifier(part) if isinstance(part, ast.Name) else ""
+        if name not in known and _RECORDS.search(name):
+            return True
+        if isinstance(part, FUNCTIONS) and part is not function:
+            return True
+    return False
+
+
+def _sizes(written: ast.Subscript, ctx: Context) -> set[str]:
+    made = only_value(ctx.module, written.value)
+    return _names(made) if made is not None else set()
