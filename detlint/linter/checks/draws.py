@@ -126,7 +126,7 @@ def _imported_draws(ctx: Context) -> Iterator[Finding]:
         return
     done: set[str] = set()
     for draw in global_draws(ctx):
-        if draw.library in done or not matters(draw, ctx):
+        if draw.library in done or not matters(draw, ctx) or is_switched_off(draw.node, ctx):
             continue
         done.add(draw.library)
         if _is_never_seeded(draw, ctx):
