@@ -29,6 +29,7 @@ from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import arguments_of, unless_none
 from detlint.linter.tables.order import order_table
 
+_THROUGH_ALL = "pathlib.Path.rglob"
 _WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
 _UNORDERED = (Kind.TENSOR, Kind.ARRAY, Kind.MODULE, Kind.INSTANCE)  # what sorted() cannot compare
 _LISTS = ("os.listdir", "glob.glob")
@@ -42,7 +43,8 @@ _TELLING = frozenset({"builtins.str", "builtins.repr"})
 def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent unless the order of the listing is known to reach something that keeps it."""
     pattern = call.argument("pathname" if call.name.startswith("glob.") else "pattern").value
-    if names_one_path(pattern, ctx) or ctx.module.path.name == "setup.py":  # which lists files to install
+    one = names_one_path(pattern, ctx)  # in each folder, where all below are looked through
+    if (one and call.name != _THROUGH_ALL) or ctx.module.path.name == "setup.py":  # which lists files to install
         return
     function = ctx.function(call.node)
     if function is not None and ctx.module.qualified(function) == call.name:  # goes on in the folders below
@@ -52,7 +54,7 @@ def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
     sink = OrderTracer(ctx.module).destination(call.node, trail)
     if sink is None or is_given_in_vain(sink, ctx) or is_left_to_callers(sink, ctx, trail):
         return
-    if sink == CHOICE and (leaves_ending_open(pattern, ctx) or _serves_any(call, ctx)):
+    if sink == CHOICE and (one or leaves_ending_open(pattern, ctx) or _serves_any(call, ctx)):
         return
     if is_left_open_on_request(call.node, ctx):
         return

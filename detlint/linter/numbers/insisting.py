@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TypeGuard
 
+from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.context import Context
 from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.rounding import rounding_table
@@ -25,6 +26,7 @@ _COUNTED = frozenset(
 )
 _SUMS = frozenset({"torch.sum", "numpy.sum", "builtins.sum"})
 _LENGTHS = ("numel", "size")
+_STEPS = 2  # of functions that hand on what one of them says
 _SAME_TRUTH = ("builtins.bool", "builtins.int")
 _WARNING = frozenset({"warn", "warning", "error", "critical"})
 _VERDICTS = frozenset({"ok", "passed", "passes", "pass", "success", "valid", "correct", "good"})
@@ -69,11 +71,18 @@ def insists_on_bound(compare: ast.Compare, ctx: Context) -> bool:
     return is_asserted(compare, ctx)
 
 
-def is_asserted(compare: ast.expr, ctx: Context) -> bool:
-    """`assert a == b`, `self.assertTrue(a == b and c)`, and `same = a == b` before either."""
+def is_asserted(compare: ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
+    """`assert a == b`, `self.assertTrue(a == b and c)`, and `same = a == b` before either.
+
+    So `return a == b` of a function whose calls are.
+    """
     parent = ctx.parent(compare)
     while _holds(parent, compare):
         compare, parent = parent, ctx.parent(parent)
+    if isinstance(parent, ast.Return):
+        function = ctx.function(parent)
+        sites = calls_of(function, ctx) if function is not None and steps else ()
+        return any(site is not None and is_asserted(site[1], site[0], steps - 1) for site in sites)
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
         return parent.func.attr == "assertTrue" and compare in parent.args
     return isinstance(parent, ast.Assert) or any(is_asserted(use, ctx) for use in _uses(compare, ctx))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
-from detlint.linter.order.form import Filled, GivenBack, KeptIn
+from detlint.linter.order.form import CHOICE, Filled, GivenBack, KeptIn
 from detlint.linter.order.meant import is_of_another_class, versions
 
 if TYPE_CHECKING:
@@ -58,7 +59,14 @@ def _reached_by_readers(kept: KeptIn, ctx: Context) -> Iterator[str | None]:
             return
         where, use = read
         if not is_test_file(where.module) and not is_of_another_class(use, where, owner, home):
+            yield _chosen_at(use, where) if kept.trail.partial else None
             yield OrderTracer(where.module).destination(use, kept.trail)
+
+
+def _chosen_at(use: ast.expr, ctx: Context) -> str | None:
+    """`for net in self.nets`, of which there are the first few that were found: it is done to those alone."""
+    parent = ctx.parent(use)
+    return CHOICE if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is use else None
 
 
 def _reached_by_callers(filled: Filled, ctx: Context) -> Iterator[str | None]:
