@@ -13,10 +13,12 @@ from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.layers import ModelParts
 from detlint.linter.modes.unregistered import PlainContainer
-from detlint.linter.source.names import FunctionNode, parameters
+from detlint.linter.source.names import LOOPS, FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 _SWITCHES = frozenset({"train", "eval"})
+# Methods that reach all parts of a module.
+_FOR_ALL = frozenset({"super", "apply", "children", "modules", "named_children", "named_modules"})
 _MODES = frozenset({"mode", "training", "is_train"})
 
 
@@ -53,16 +55,18 @@ def mode_not_handed_on(owner: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
     mode = [parameter.arg for parameter, _ in parameters(method.args)][1:] if method is not None else []
     if method is None or len(mode) != 1 or mode[0] not in _MODES or is_test_file(ctx.module):
         return
-    kept = next(_kept_in_train_mode(method), "")
+    kept, left = next(_kept_in_train_mode(method), ""), next(_parts_left_out(method, owner, ctx), "")
     if kept:
         reason = f"train() is overwritten, and calls {kept}.train() whatever the mode"
+    elif left:
+        reason = "train() is overwritten, and hands the mode on to other parts alone"
     elif _does_something(method) and not _hands_on(method, mode[0]):
         reason = "train() is overwritten, and never calls super().train(mode)"
     else:
         return
     info = ctx.inference.class_info(owner)
     if ctx.inference.is_module_class(info.name) and ModelParts().of_class(info) is not Truth.NO:
-        yield ctx.finding(method, layer=kept or f"the layers of {owner.name}", reason=reason)
+        yield ctx.finding(method, layer=kept or left or f"the layers of {owner.name}", reason=reason)
 
 
 def _kept_in_train_mode(method: ast.FunctionDef) -> Iterator[str]:
@@ -74,6 +78,25 @@ def _kept_in_train_mode(method: ast.FunctionDef) -> Iterator[str]:
             yield ast.unparse(switch.value)
         elif not isinstance(step, (ast.Expr, ast.Assign, ast.AnnAssign)):
             return
+
+
+def _parts_left_out(method: ast.FunctionDef, owner: ast.ClassDef, ctx: Context) -> Iterator[str]:
+    """Yield the `self.encoder` that a method leaves out which switches parts one by one, and calls nothing for all.
+
+    Not one that something else in the class switches.
+    """
+    if any(isinstance(part, (*LOOPS, ast.comprehension, ast.If)) for part in walk(method)):
+        return
+    switches = [part for part in walk(owner) if isinstance(part, ast.Call) and identifier(part.func) in _SWITCHES]
+    switched = {ast.unparse(call.func.value) for call in switches if isinstance(call.func, ast.Attribute)}
+    inside = [part for part in walk(method) if isinstance(part, ast.Call)]
+    if _FOR_ALL.intersection(identifier(call.func) for call in inside) or not set(switches).intersection(inside):
+        return
+    for name, writes in ctx.inference.class_info(owner).attributes.items():
+        made = [write.value for write in writes if isinstance(write.value, ast.Call) and not write.index]
+        parts = (ModelParts(functional=False).made_by(ctx.module, call) for call in made)
+        if f"self.{name}" not in switched and len(made) == len(writes) == 1 and Truth.YES in parts:
+            yield f"self.{name}"
 
 
 def _does_something(method: FunctionNode) -> bool:
