@@ -30,11 +30,12 @@ def some_rounds_leave_out(written: ast.Subscript, ctx: Context) -> bool:
     if not isinstance(statement, ast.Assign) or function is None or not loops or statement.targets != [written]:
         return False
     placed = _names(written.slice)
-    if placed.isdisjoint(_names(loops[0].target) | _stored(loops[0])):
+    # What is worked out from several rows, `out[labels == label]`, may be all of them when the rounds are done.
+    if placed.isdisjoint(_names(loops[0].target)) or not placed.isdisjoint(_stored(loops[0].body)):
         return False
     # Another loop around may come by the places that are left out: `for turn in …: for i in …: if i % 3 == turn:`.
     again = {name for loop in loops[1:] if placed.isdisjoint(_names(loop.target)) for name in _names(loop.target)}
-    brought = set().union(*(_names(loop.target) for loop in loops), _stored(loops[0])) - again
+    brought = set().union(*(_names(loop.target) for loop in loops), _stored(loops[0].body)) - again
     asked = _condition(statement, loops[0], brought, ctx)
     if asked is None and not _ends_with_row(written, brought):
         return False
@@ -46,14 +47,18 @@ def _names(node: ast.AST) -> set[str]:
     return {part.id for part in walk(node) if isinstance(part, ast.Name)}
 
 
-def _stored(loop: ast.AST) -> set[str]:
-    return {part.id for part in walk(loop) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+def _stored(body: list[ast.stmt]) -> set[str]:
+    parts = (part for step in body for part in walk(step))
+    return {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
 
 
 def _condition(statement: ast.stmt, loop: ast.AST, brought: set[str], ctx: Context) -> ast.expr | None:
     """Return a condition on what the round brings, with no other branch, or that goes on to the next round."""
     inner: ast.stmt = statement
-    for parent in ctx.ancestors(statement):
+    around = list(ctx.ancestors(statement))
+    if any(isinstance(parent, ast.While) for parent in around[: around.index(loop)]):
+        return None  # which goes on until it is written
+    for parent in around:
         if isinstance(parent, ast.If):
             return parent.test if not parent.orelse and not brought.isdisjoint(_names(parent.test)) else None
         if not isinstance(parent, (ast.With, *FOR_LOOPS)) or inner not in parent.body:
