@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.differences import difference
@@ -22,6 +24,8 @@ from detlint.linter.tables.rounding import rounding_table
 
 # Functions that fail by themselves where two sides are not equal.
 _ASSERTING = ("assert", "test_")
+# A place and what is said of it.
+_Related: TypeAlias = tuple[Module, ast.AST, str]
 _NAMED = (is_result, is_called_result, is_of_operation)
 
 
@@ -34,8 +38,9 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
         sides = [call.node.func.value, *sides]
     asserts = name.startswith(_ASSERTING)
     asked = asserts or (is_over_all(call.node, ctx) if name == "eq" else insists(call.node, ctx))
-    if asked and sides[0] is not None and sides[1] is not None and _differ(sides[0], sides[1], ctx):
-        yield ctx.finding(call.node, what=name)
+    related = _differing(sides[0], sides[1], ctx) if asked and sides[0] is not None and sides[1] is not None else None
+    if related is not None:
+        yield ctx.finding(call.node, related=related, what=name)
 
 
 @check("DET501", nodes=(ast.Compare,))
@@ -43,8 +48,9 @@ def exact_float_equality(compare: ast.Compare, ctx: Context) -> Iterator[Finding
     """`==` in an assert or over all elements in one; `!=` that is refused; a difference that has to be zero."""
     if len(compare.ops) != 1 or not isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
         return
-    if insists_on_equality(compare, ctx) and _differ(compare.left, compare.comparators[0], ctx):
-        yield ctx.finding(compare, what="==" if isinstance(compare.ops[0], ast.Eq) else "!=")
+    related = _differing(compare.left, compare.comparators[0], ctx) if insists_on_equality(compare, ctx) else None
+    if related is not None:
+        yield ctx.finding(compare, related=related, what="==" if isinstance(compare.ops[0], ast.Eq) else "!=")
 
 
 @check("DET501", calls=("any", "count_nonzero", "flatnonzero", "nonzero"))
@@ -53,8 +59,10 @@ def exact_zero_difference(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     receiver = call.func.value if isinstance(call.func, ast.Attribute) and not ctx.resolve(call.func.value) else None
     asked = receiver or next(iter(call.args), None)
     apart = difference(ctx.module, asked) if asked is not None and not isinstance(asked, ast.Compare) else None
-    if asked is not None and apart is not None and refuses_any(asked, ctx) and _differ(*apart, ctx):
-        yield ctx.finding(call, what=identifier(call.func))
+    refused = asked is not None and apart is not None and refuses_any(asked, ctx)
+    related = _differing(*apart, ctx) if refused and apart is not None else None
+    if related is not None:
+        yield ctx.finding(call, related=related, what=identifier(call.func))
 
 
 @check_file("DET501")
@@ -65,19 +73,23 @@ def exact_equality_of_results(ctx: Context) -> Iterator[Finding]:
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
         if receiver is None or len(call.args) != 1 or not known.keys().isdisjoint(ctx.callees(call)):
             continue
-        if insists(call, ctx) and is_computed(ctx.module, receiver) and _differ(receiver, call.args[0], ctx):
-            yield ctx.finding(call, what="equal")
+        asked = insists(call, ctx) and is_computed(ctx.module, receiver)
+        related = _differing(receiver, call.args[0], ctx) if asked else None
+        if related is not None:
+            yield ctx.finding(call, related=related, what="equal")
 
 
-def _differ(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
-    """Can two sides differ by rounding, as they are written or as a helper is given them?"""
+def _differing(left: ast.expr, right: ast.expr, ctx: Context) -> list[_Related] | None:
+    """Can two sides differ by rounding, as they are written or as a helper is given them? Then return those calls."""
     if is_said(left, ctx):
-        return False
+        return None
     if _differ_here(left, right, ctx):
-        return True
+        return []
     if any(True for _ in ctx.module.index.branches_around(ctx.statement(left))):
-        return False  # a helper that compares what is of some kind or other
-    return any(_differ_here(first, second, site.inside) for first, second, site in given_to_compare(left, right, ctx))
+        return None  # a helper that compares what is of some kind or other
+    given = given_to_compare(left, right, ctx)
+    sites = [site for first, second, site in given if _differ_here(first, second, site.inside)]
+    return [(site.inside.module, site.call, "given here") for site in sites] or None
 
 
 def _differ_here(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
