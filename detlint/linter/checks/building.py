@@ -30,11 +30,14 @@ from detlint.linter.modes.switches import switches_any
 from detlint.linter.programs.left_on import is_called_in_training_only
 from detlint.linter.programs.training import spared_by_mode, trains
 from detlint.linter.randomness.random_states import stands_for_token, starts_recurrence
-from detlint.linter.randomness.random_weights import gives_random, is_random, starts_random
+from detlint.linter.randomness.random_weights import fills_at_random, gives_random, is_random, starts_random
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, is_own
 
-_DRAWS = frozenset({"rand", "randn", "rand_like", "randn_like", "normal"})
+_DRAWS = frozenset({"rand", "randn", "rand_like", "randn_like", "normal", "normal_", "uniform_"}) | {
+    f"{scheme}_"
+    for scheme in ("kaiming_normal", "kaiming_uniform", "orthogonal", "trunc_normal", "xavier_normal", "xavier_uniform")
+}
 _BUILT = "it is built where it is applied"
 _SHARED = "it is a variable of the file, which registers nothing"
 
@@ -97,7 +100,7 @@ def random_state_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
         return
     around = ctx.parent(call)
     first = not isinstance(around, ast.Tuple) or around.elts[0] is call  # one finding for both states of an LSTM
-    if not first or not is_random(call, ctx):
+    if not first or not (fills_at_random(call, ctx) if identifier(call.func).endswith("_") else is_random(call, ctx)):
         return
     if starts_recurrence(call, ctx):
         yield ctx.finding(call, layer="this initial state", values="numbers")

@@ -12,7 +12,7 @@ from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 # Names of states and of what makes them; noise that a generator starts from goes by others.
-_STATE = re.compile(r"^[hc](_?[0ntx]|s|idden|ell)?$|hid|state|init|cell", re.IGNORECASE)
+_STATE = re.compile(r"^[hc](_?[0ntx]|s|idden|ell)?$|hid|state|init|cell|^start$", re.IGNORECASE)
 _RECURRENT = re.compile(r"rnn|lstm|gru", re.IGNORECASE)
 _CELL = re.compile(r"rnn|lstm|gru|recurrent|cell$", re.IGNORECASE)
 # Names of parameters by which a recurrent layer is given its state.

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from detlint.linter.analysis.built import given_anew
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.returned import returned_by
 from detlint.linter.memory.made import takes_sizes
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.source.names import FunctionNode, unpacked
-from detlint.linter.source.nodes import is_own, walk
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 _RANDOM = frozenset(f"torch.{name}" for name in ("rand", "randn", "rand_like", "randn_like", "normal", "empty"))
 _CONSTRUCTORS = frozenset({"torch.Tensor", "torch.FloatTensor"})
@@ -21,6 +23,8 @@ _REPLACES = frozenset(
     {"data", "copy_", "fill_", "zero_", "constant_", "zeros_", "ones_", "eye_", "dirac_", "no_grad"}
     | {"load", "load_state_dict", "from_pretrained", "manual_seed", "Generator"}
 )
+# What makes memory to be filled.
+_FRESH = re.compile(r"(new_)?(empty|zeros)(_like)?$")
 _DEPTH = 3
 
 
@@ -33,6 +37,17 @@ def is_random(data: ast.expr | None, ctx: Context, depth: int = _DEPTH) -> bool:
         return any(is_random(unpacked(binding), ctx, depth - 1) for binding in bindings)
     calls = (part for part in walk(data) if isinstance(part, ast.Call))
     return any(_is_random_call(call, ctx) or (depth and _returns_random(call, ctx, depth - 1)) for call in calls)
+
+
+def fills_at_random(call: ast.Call, ctx: Context) -> bool:
+    """`x.new_empty(n).normal_()`, `nn.init.trunc_normal_(state)` after `state = torch.empty(n)`: memory made for it."""
+    if any(keyword.arg == "generator" for keyword in call.keywords):
+        return False
+    drawn = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if any(name.startswith("torch.nn.init.") for name in ctx.callees(call)):
+        drawn = next(iter(call.args), None)
+    made = only_value(ctx.module, drawn) if isinstance(drawn, ast.Name) else drawn
+    return isinstance(made, ast.Call) and _FRESH.match(identifier(made.func)) is not None
 
 
 def _returns_random(call: ast.Call, ctx: Context, depth: int) -> bool:
