@@ -44,6 +44,9 @@ from detlint.linter.source.nodes import arguments_of, identifier, is_own, unless
 
 # Layers and functions that drop, by their names.
 _DROPS = re.compile(r"drop_?(out|path|block|connect|layer)|stochastic_?depth", re.IGNORECASE)
+# Rates that go by what they are for, and what draws the masks.
+_DROPPED = re.compile(r"(^|_)(drop|dropout|keep)(_|$)", re.IGNORECASE)
+_MASKING = frozenset({"bernoulli", "bernoulli_", "rand", "rand_like"})
 # What says of itself that it is random at inference too, or that it learns how much to drop.
 _MEANT = re.compile(r"mc_?drop|\bmc\b|monte|bayes|concrete|uncertain|variational|always|test.time", re.IGNORECASE)
 # Names of what makes data: augmentation goes on where nothing trains, if somebody calls it there.
@@ -147,7 +150,8 @@ def handwritten_dropout_always_on(function: ast.FunctionDef, ctx: Context) -> It
     """`mask = x.new_empty(x.shape).bernoulli_(1 - self.p)`, then `x * mask`, with no question for the mode."""
     owner = ctx.module.index.class_at(function)
     whole = owner or function
-    if not (_DROPS.search(function.name) or (owner is not None and _DROPS.search(owner.name))):
+    named = _DROPS.search(function.name) or (owner is not None and _DROPS.search(owner.name))
+    if not named and (owner is None or _MASKING.isdisjoint(ctx.module.calls) or not _is_layer(owner, ctx)):
         return
     if is_test_file(ctx.module) or trains(function) or _is_meant(whole, ctx):
         return
@@ -157,7 +161,16 @@ def handwritten_dropout_always_on(function: ast.FunctionDef, ctx: Context) -> It
     if not _runs_in_both_modes(function, ctx):
         return
     for mask in _steady_masks(function, ctx):
-        yield ctx.finding(mask.draw, call="this hand-written dropout", state="nothing asks for the mode")
+        if named or any(_says_drop(leaf) for rate in mask.rates for leaf in rate_leaves(rate, ctx)):
+            yield ctx.finding(mask.draw, call="this hand-written dropout", state="nothing asks for the mode")
+
+
+def _is_layer(owner: ast.ClassDef, ctx: Context) -> bool:
+    return ctx.inference.is_module_class(ctx.module.qualified(owner))
+
+
+def _says_drop(rate: ast.expr) -> bool:
+    return _DROPPED.search(identifier(rate)) is not None
 
 
 def _reads_own_mode(owner: ast.ClassDef) -> bool:
