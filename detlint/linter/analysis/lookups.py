@@ -6,11 +6,14 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
-from detlint.linter.source.names import BindingKind
-from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
+from detlint.linter.source.nodes import decorating, identifier, is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.inference import Inference
+    from detlint.linter.analysis.project import Module
+
+_MOST_FILES = 16
 
 _Display: TypeAlias = ast.Dict | ast.List | ast.Tuple
 
@@ -33,6 +36,41 @@ def looked_up(inference: Inference, table: ast.expr, key: ast.expr) -> Iterator[
                 yield where, value
     elif place is not None and place < len(display.elts) and not any(map(_is_starred, display.elts)):
         yield where, display.elts[place]
+
+
+def registered(inference: Inference, table: ast.expr) -> Iterator[str]:
+    """Yield the names of what decorators put into an empty table: `@register` over a class, `@register("small")`."""
+    found = _display(inference, table)
+    if found is None or not isinstance(found[1], ast.Dict) or found[1].keys or not isinstance(table, ast.Name):
+        return
+    home = found[0].module
+    for decorator in _decorators_of(home, table.id):
+        qualified = home.qualified(decorator)
+        search = home.project.search(decorator.name, home, _MOST_FILES)
+        others = (search.found or ()) if search is not None else ()
+        for module in (home, *(home.project.at(path) for path in others if path != home.path)):
+            yield from (module.qualified(each) for each in _decorated(module, decorator.name, qualified))
+
+
+def _decorators_of(module: Module, table: str) -> Iterator[FunctionNode]:
+    """Yield the functions that put one of their parameters into a table, or those around them: `TABLE[name] = cls`."""
+    for statement in module.index.of_type(ast.Assign):
+        target = statement.targets[0]
+        if not isinstance(target, ast.Subscript) or identifier(target.value) != table:
+            continue
+        around = [parent for parent in module.index.ancestors(statement) if isinstance(parent, FUNCTIONS)]
+        given = {argument.arg for function in around for argument, _ in parameters(function.args)}
+        if around and isinstance(statement.value, ast.Name) and statement.value.id in given:
+            yield around[-1]
+
+
+def _decorated(module: Module, name: str, qualified: str) -> Iterator[FunctionNode | ast.ClassDef]:
+    definitions: list[FunctionNode | ast.ClassDef] = [*module.index.of_type(ast.ClassDef)]
+    definitions += module.index.of_type(ast.FunctionDef)
+    for definition in definitions:
+        called = [decorating(decorator) for decorator in definition.decorator_list]
+        if any(identifier(each) == name and qualified in module.inference.resolve(each) for each in called):
+            yield definition
 
 
 def told_text(inference: Inference, node: ast.expr) -> str | None:

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.lookups import looked_up, told_text
+from detlint.linter.analysis.lookups import looked_up, registered, told_text
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, unpacked
 from detlint.linter.source.node_lists import by_dimension, is_partial, picked
@@ -260,6 +260,7 @@ def _looked_up(inference: Inference, table: ast.expr, key: ast.expr) -> Iterator
     for where, value in looked_up(inference, table, key):
         if isinstance(value, (ast.Name, ast.Attribute)) or is_partial(value):
             yield from where.resolve(value)
+    yield from registered(inference, table)
 
 
 def _attributes(inference: Inference, node: ast.expr) -> list[str]:

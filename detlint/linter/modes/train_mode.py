@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from detlint.conditions import Truth
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
@@ -40,7 +41,7 @@ from detlint.linter.programs.step_flags import evaluates_on_request, has_step_fl
 from detlint.linter.programs.training import file_trains, trains
 from detlint.linter.programs.trial_runs import is_demo, is_in_unit_test, is_unused
 from detlint.linter.source.names import FUNCTIONS
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import identifier, walk
 
 # Losses and metrics are modules too, but nothing they compute is a prediction.
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
@@ -48,6 +49,7 @@ _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", 
 _PLAIN_BASES = ("abc.", "builtins.", "typing.", "collections.")
 # What trains a model that it is given, and leaves its mode alone.
 _FITS = "lightning.pytorch.Trainer.fit"
+_LOADING = ("load_state_dict", "from_pretrained", "load_from_checkpoint")
 _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "generate")
 
 
@@ -149,15 +151,15 @@ class _Search:
             return None
         if self._intent.acts_to_learn(call):
             return None
-        if self._runs.records(call):
-            if not self._is_ready(key):
-                return None
-        elif not is_inference(self.module, call) and not self._predicts_by_its_weights(key, call):
+        recorded = self._runs.records(call)
+        if not (recorded or is_inference(self.module, call) or self._predicts_by_its_weights(key, call)):
             return None
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._intent.counts(reason, call, key)]
         reasons = reasons or self._unknown.made(key, call)
         if computes_loss(self.module, call):
             reasons = [reason for reason in reasons if self._is_switched_for(call, reason)]
+        if recorded and not self._is_ready(key):
+            reasons = [reason for reason in reasons if self._is_loaded_where_made(reason)]
         if not reasons:
             return None
         made = list(Constructors(self.modes).of_key(key))
@@ -177,21 +179,29 @@ class _Search:
         if made and all(is_layer(module, call) for module, call in made):
             return None
         reason = min(reasons, key=lambda reason: reason.created)
-        if reason.created and not self._is_ready(key) and is_demo(self.module, call):
+        if reason.created and not recorded and not self._is_ready(key) and is_demo(self.module, call):
             return None
         for_all = not reason.created and is_in_all_phases(self.module, call)
         after_training = reason.created or reason.put_back or (not for_all and self._intent.trained_between(reason))
-        if not (after_training or for_all) and (
+        if not (after_training or for_all or recorded) and (
             is_demo(self.module, call)
             or self._intent.is_deliberate(call, reason, holds)
             or self._intent.is_for_a_while(call, key, reason)
         ):
             return None
-        return TrainModeInference(call, shown, reason, after_training, self._runs.records(call))
+        return TrainModeInference(call, shown, reason, after_training, recorded)
 
     def _is_ready(self, key: Key) -> bool:
         """Is a model trained or loaded, so that it predicts something of made up input too?"""
         return self._trains or self._is_fitted(key) or self._weights.into(key)
+
+    def _is_loaded_where_made(self, reason: Reason) -> bool:
+        """`net = create(name, checkpoint)`, a function of the project that loads weights."""
+        inference = reason.module.inference
+        makers = (part for part in walk(reason.node) if isinstance(part, ast.Call))
+        functions = (function for maker in makers for _, function in functions_called(inference, maker))
+        parts = (part for function in functions for part in walk(function))
+        return any(isinstance(part, ast.Call) and identifier(part.func) in _LOADING for part in parts)
 
     def _is_fitted(self, key: Key) -> bool:
         """`trainer.fit(net, loader)`, of a library."""

@@ -85,7 +85,7 @@ def is_asserted(compare: ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
         return any(site is not None and is_asserted(site[1], site[0], steps - 1) for site in sites)
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
         return parent.func.attr == "assertTrue" and compare in parent.args
-    return isinstance(parent, ast.Assert) or any(is_asserted(use, ctx) for use in _uses(compare, ctx))
+    return isinstance(parent, ast.Assert) or any(is_asserted(use, ctx, steps) for use in _uses(compare, ctx))
 
 
 def _holds(around: ast.AST | None, test: ast.expr) -> TypeGuard[ast.expr]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.classes import QUIET_BASES
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import file_trains
@@ -219,7 +220,10 @@ def _devices_of(call: ast.Call) -> list[ast.expr]:
 
 
 def _may_be_cuda(node: ast.expr, ctx: Context, steps: int = 4) -> bool:
-    """`"cuda:0"`, `torch.device("cuda" if available else "cpu")`, also under a name."""
+    """`"cuda:0"`, `torch.device("cuda" if available else "cpu")`, also under a name, or as an attribute."""
+    if is_own(node) and steps:
+        kept = only_value(ctx.module, node)
+        return kept is not None and _may_be_cuda(kept, ctx, steps - 1)
     if isinstance(node, ast.Name) and steps:
         found = ctx.module.definitions(node)
         value = found[0].value if len(found) == 1 and not found[0].index else None
