@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.lookups import looked_up
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier, walk
 
@@ -138,6 +139,10 @@ def _under(name: str, options: ast.expr, ctx: Context, call: ast.Call, steps: in
     if isinstance(options, ast.Attribute):
         held = kept(options, ctx)
         return _under(name, *held, call, steps - 1) if held is not None else None
+    if isinstance(options, ast.Subscript):  # `PROFILES[profile]`, of a parameter that says one by default
+        entries = list(looked_up(ctx.inference, options.value, options.slice))
+        where = ctx.elsewhere(entries[0][0].module) if len(entries) == 1 else None
+        return _under(name, entries[0][1], where, call, steps - 1) if where is not None else None
     if isinstance(options, ast.Call) and identifier(options.func) in _TO_DICT:
         of = options.args[:1] or [options.func.value for _ in "1" if isinstance(options.func, ast.Attribute)]
         return kept(ast.Attribute(of[0], name, ast.Load()), ctx) if of else None
