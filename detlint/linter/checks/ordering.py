@@ -148,9 +148,14 @@ def _handed_on(ctx: Context) -> Iterator[ast.expr]:
     project = ctx.module.project
     names = _names_of_sets(ctx)
     for call in ctx.module.index.of_type(ast.Call):
-        sets = [given for given in arguments_of(call) if makes_set(given) or getattr(given, "id", "") in names]
+        sets = [given for given in arguments_of(call) if _may_be_set(given) or getattr(given, "id", "") in names]
         if sets and any(project.definition(name) is not None for name in ctx.callees(call)):
             yield from (given for given in sets if is_set(given, ctx) and not is_taken_as_set(given, ctx))
+
+
+def _may_be_set(given: ast.expr) -> bool:
+    """`set(names)`, and `self.speakers()`, which may give one: a screen."""
+    return makes_set(given) or (isinstance(given, ast.Call) and not (given.args or given.keywords))
 
 
 def _names_of_sets(ctx: Context) -> set[str]:
