@@ -14,7 +14,7 @@ from detlint.linter.memory.copy_reads import ASIDE, Running, outlives, read, rea
 from detlint.linter.memory.host_copies import goes_to_cpu, is_non_blocking, is_of_cpu, is_on
 from detlint.linter.memory.looped import parts_gone_through
 from detlint.linter.memory.moves import copies_as_told, is_taken_to_wait, told_to_cpu
-from detlint.linter.memory.waits import WAITING_METHODS
+from detlint.linter.memory.waits import WAITING_METHODS, always_waits
 from detlint.linter.source.names import BindingKind
 
 _PROMISES = ("async", "enqueue")  # what is called so leaves waiting to whoever calls it
@@ -38,7 +38,7 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
         else:
             yield from _read_where_told(call, ctx)
     elif (reader := _read_of_buffer(_whole(function.value, ctx), call, ctx)) is not None:
-        yield _finding(call, reader, ctx)
+        yield from _finding(call, reader, ctx)
 
 
 @check("DET604", nodes=(ast.keyword,))
@@ -55,7 +55,7 @@ def _read_too_early(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     """Report a copy to the CPU that something reads, or that leaves a method `cpu` on its way."""
     reader = read(call, Running(call, ctx.flow(call)), ctx)
     if reader is not None:
-        yield _finding(call, reader, ctx)
+        yield from _finding(call, reader, ctx)
     elif is_taken_to_wait(call, ctx):
         yield ctx.finding(call, copy=ast.unparse(call)[:80], where="after cpu()")
 
@@ -72,8 +72,13 @@ def _read_where_told(call: ast.Call, ctx: Context) -> Iterator[Finding]:
             return
 
 
-def _finding(call: ast.Call, reader: ast.expr, ctx: Context) -> Finding:
-    return ctx.finding(call, copy=ast.unparse(call)[:80], where=f"at {ctx.line(reader)}")
+def _finding(call: ast.Call, reader: ast.expr, ctx: Context) -> Iterator[Finding]:
+    """Report a read, but for one after a `with self.stream():` of the project that waits at its end."""
+    withs = (parent for parent in ctx.ancestors(call) if isinstance(parent, (ast.With, ast.AsyncWith)))
+    left = (around for around in withs if around not in ctx.ancestors(reader))
+    managers = (item.context_expr for around in left for item in around.items)
+    if not any(isinstance(manager, ast.Call) and always_waits(manager, ctx) for manager in managers):
+        yield ctx.finding(call, copy=ast.unparse(call)[:80], where=f"at {ctx.line(reader)}")
 
 
 def _is_waited_for(call: ast.Call, ctx: Context) -> bool:

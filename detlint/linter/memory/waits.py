@@ -58,7 +58,7 @@ def waits_in(flow: Flow, text: str, ctx: Context) -> Iterator[ast.Call]:
         if call in flow and waits_for(call, text, ctx):
             yield call
     for call in ctx.module.index.of_type(ast.Call):
-        if call in flow and _always_waits(call, ctx):
+        if call in flow and always_waits(call, ctx):
             yield call
 
 
@@ -67,7 +67,7 @@ def _named_waits(ctx: Context) -> Iterator[ast.Call]:
         yield from ctx.module.index.calls_by_name.get(name, ())
 
 
-def _always_waits(call: ast.Call, ctx: Context) -> bool:
+def always_waits(call: ast.Call, ctx: Context) -> bool:
     """`self.permute(rows)`: does a function of the project come to no end before it has waited for the device?"""
     called = list(functions_called(ctx.inference, call))
     if len(called) != 1:
