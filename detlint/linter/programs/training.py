@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.index import Index
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
@@ -41,12 +42,15 @@ def asks_for_mode(node: ast.AST) -> bool:
 
 
 def depends_on_mode(module: Module, node: ast.expr, depth: int = 3) -> bool:
-    """Return whether an expression asks for the mode itself or through the variables it reads."""
+    """Return whether an expression asks for the mode itself, through the variables it reads, or what it calls."""
     if asks_for_mode(node):
         return True
     if depth == 0:
         return False
     for name in walk(node):
+        called = functions_called(module.inference, name) if isinstance(name, ast.Call) else ()
+        if any(asks_for_mode(function) for _, function in called):
+            return True
         if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load):
             for binding in module.definitions(name):
                 if binding.value is not None and depends_on_mode(module, binding.value, depth - 1):
