@@ -191,7 +191,10 @@ class Images:
 
 DATASETS = {"images": Images}
 """
-PROGRAM = "from main import DATASETS\n\nif __name__ == '__main__':\n    run(DATASETS['images']().loader([1, 2]))\n"
+PROGRAM = (
+    "from main import DATASETS\n\nif __name__ == '__main__':\n"
+    "    for image in DATASETS['images']().loader([1, 2]):\n        print(image)\n"
+)
 
 
 @pytest.mark.parametrize(

@@ -148,10 +148,11 @@ def _asks_for_device(test: ast.expr, ctx: Context) -> bool:
 
 def _whole(part: ast.expr, ctx: Context) -> ast.expr:
     """Return `buffer` of `buffer[:n]`, and of `part` after `part = buffer[:n]`."""
+    made = only_value(ctx.module, part) if isinstance(part, ast.Name) else None
+    part = made if isinstance(made, ast.Subscript) else part
     while isinstance(part, ast.Subscript):
         part = part.value
-    value = only_value(ctx.module, part) if isinstance(part, ast.Name) else None
-    return _whole(value, ctx) if isinstance(value, ast.Subscript) else part
+    return part
 
 
 def _read_of_buffer(buffer: ast.expr, copy: ast.Call, ctx: Context) -> ast.expr | None:
