@@ -53,6 +53,15 @@ def exact_float_equality(compare: ast.Compare, ctx: Context) -> Iterator[Finding
         yield ctx.finding(compare, related=related, what="==" if isinstance(compare.ops[0], ast.Eq) else "!=")
 
 
+@check("DET501", calls=("ne", "not_equal"))
+def counted_inequality(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+    """`wrong = torch.ne(a, b).sum().item()`, `if wrong: raise …`."""
+    apart = difference(ctx.module, call)
+    related = _differing(*apart, ctx) if apart is not None and refuses_any(call, ctx, counted=True) else None
+    if related is not None:
+        yield ctx.finding(call, related=related, what=identifier(call.func))
+
+
 @check("DET501", calls=("any", "count_nonzero", "flatnonzero", "nonzero"))
 def exact_zero_difference(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     """`assert not (a - b).any()`, `if torch.any(a - b): raise …`, `if np.count_nonzero(a - b) > 0: raise …`."""
@@ -87,7 +96,9 @@ def _differing(left: ast.expr, right: ast.expr, ctx: Context) -> list[_Related] 
         return []
     if any(True for _ in ctx.module.index.branches_around(ctx.statement(left))):
         return None  # a helper that compares what is of some kind or other
-    given = given_to_compare(left, right, ctx)
+    zero = next((side for side in (left, right) if ctx.constant(side) == 0), None)
+    apart = difference(ctx.module, right if zero is left else left) if zero is not None else None
+    given = given_to_compare(*(apart or (left, right)), ctx)
     sites = [site for first, second, site in given if _differ_here(first, second, site.inside)]
     return [(site.inside.module, site.call, "given here") for site in sites] or None
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from detlint.findings import Finding
+from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
@@ -25,7 +26,7 @@ from detlint.linter.order.taken_up import is_taken_up
 from detlint.linter.order.takers import is_taken_as_set
 from detlint.linter.order.ties import leaves_ties
 from detlint.linter.programs.glob_patterns import leaves_ending_open, names_one_path
-from detlint.linter.source.names import BindingKind
+from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import arguments_of, unless_none
 from detlint.linter.tables.order import order_table
 
@@ -126,7 +127,9 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
     for given in _handed_on(ctx):
         sink = OrderTracer(ctx.module).destination(given, Trail(each_run=True))
         taken_over = sink in _TAKEN_OVER or (sink is not None and sink.removesuffix("()") in _receiving())
-        if taken_over and not has_fixed_order(given, ctx, numbering=sink == NUMBERING):
+        if not taken_over:
+            sink = next(_taken_where_handed_on(given, ctx), None)
+        if sink is not None and not has_fixed_order(given, ctx, numbering=sink == NUMBERING):
             yield ctx.finding(given, set=ast.unparse(given)[:60], sink=sink)
 
 
@@ -153,9 +156,32 @@ def _handed_on(ctx: Context) -> Iterator[ast.expr]:
             yield from (given for given in sets if is_set(given, ctx) and not is_taken_as_set(given, ctx))
 
 
+def _taken_where_handed_on(given: ast.expr, ctx: Context) -> Iterator[str]:
+    """`Labels(set(names))`, whose constructor keeps `tuple(names)`: yield what takes over the order that this has."""
+    call = ctx.parent(given)
+    for name in ctx.callees(call) if isinstance(call, ast.Call) else ():
+        module, function = ctx.module.project.definition(name) or (None, None)
+        if module is not None and isinstance(function, ast.ClassDef):
+            function = module.classes[function].methods.get("__init__")
+        if module is None or not isinstance(function, FUNCTIONS) or not isinstance(call, ast.Call):
+            continue
+        made = function.name == "__init__" or isinstance(call.func, ast.Attribute)
+        parameter = parameter_given(function, call, given, skip_self=made)
+        bindings = module.index.scopes[function].bindings.get(parameter or "", ())
+        where = ctx.elsewhere(module)
+        for use in module.flow(bindings[0].scope).uses(bindings[0]) if len(bindings) == 1 else ():
+            around = where.parent(use)
+            if isinstance(around, ast.Call) and use in around.args and _iterating().intersection(where.callees(around)):
+                sink = OrderTracer(module).destination(use, Trail(each_run=True))
+                if sink is not None and is_taken_up(sink, where):
+                    yield sink
+
+
 def _may_be_set(given: ast.expr) -> bool:
-    """`set(names)`, and `self.speakers()`, which may give one: a screen."""
-    return makes_set(given) or (isinstance(given, ast.Call) and not (given.args or given.keywords))
+    """`set(names)`, and `known - rare` and `self.speakers()`, which may give one: a screen."""
+    if isinstance(given, ast.Call) and not (given.args or given.keywords):
+        return True
+    return makes_set(given) or (isinstance(given, ast.BinOp) and isinstance(given.op, (ast.Sub, ast.BitAnd, ast.BitOr)))
 
 
 def _names_of_sets(ctx: Context) -> set[str]:

@@ -17,6 +17,7 @@ from detlint.linter.source.names import LOOPS, FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 _SWITCHES = frozenset({"train", "eval"})
+_WHOLE = "super()"
 # Methods that reach all parts of a module.
 _FOR_ALL = frozenset({"super", "apply", "children", "modules", "named_children", "named_modules"})
 _MODES = frozenset({"mode", "training", "is_train"})
@@ -58,6 +59,7 @@ def mode_not_handed_on(owner: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
     kept, left = next(_kept_in_train_mode(method), ""), next(_parts_left_out(method, owner, ctx), "")
     if kept:
         reason = f"train() is overwritten, and calls {kept}.train() whatever the mode"
+        kept = kept if kept != _WHOLE else f"the layers of {owner.name}"
     elif left:
         reason = "train() is overwritten, and hands the mode on to other parts alone"
     elif _does_something(method) and not _hands_on(method, mode[0]):
@@ -70,12 +72,13 @@ def mode_not_handed_on(owner: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
 
 
 def _kept_in_train_mode(method: ast.FunctionDef) -> Iterator[str]:
-    """Yield the `self.encoder` of a step `self.encoder.train()`, before any branch of the method."""
+    """Yield the `self.encoder` of a step `self.encoder.train()`, or `super()`, before any branch of the method."""
     for step in method.body:
         call = step.value if isinstance(step, ast.Expr) else None
         switch = call.func if isinstance(call, ast.Call) and not arguments_of(call) else None
-        if isinstance(switch, ast.Attribute) and switch.attr == "train" and is_own(switch.value):
-            yield ast.unparse(switch.value)
+        model = switch.value if isinstance(switch, ast.Attribute) and switch.attr == "train" else None
+        if model is not None and (is_own(model) or ast.unparse(model) == _WHOLE):
+            yield ast.unparse(model)
         elif not isinstance(step, (ast.Expr, ast.Assign, ast.AnnAssign)):
             return
 

@@ -103,9 +103,9 @@ def is_over_all(compare: ast.expr, ctx: Context) -> bool:
     return any(is_over_all(use, ctx) for use in _uses(compare, ctx))
 
 
-def refuses_any(difference: ast.expr, ctx: Context) -> bool:
-    """`assert not (a - b).any()`, `if np.count_nonzero(a - b): raise …` of `a - b`."""
-    whole = _over_any(difference, ctx)
+def refuses_any(difference: ast.expr, ctx: Context, *, counted: bool = False) -> bool:
+    """`assert not (a - b).any()`, `if np.count_nonzero(a - b): raise …` of `a - b`; `counted`, see `_over_any`."""
+    whole = _over_any(difference, ctx, counted=counted)
     return whole is not difference and _refuses(whole, ctx)
 
 

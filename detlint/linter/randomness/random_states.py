@@ -12,7 +12,7 @@ from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 # Names of states and of what makes them; noise that a generator starts from goes by others.
-_STATE = re.compile(r"^[hc](_?[0ntx]|s|idden|ell)?$|hid|state|init|cell|^start$", re.IGNORECASE)
+_STATE = re.compile(r"^[hc](_?[0ntx]|s|idden|ell)?$|hid|state|init|cell", re.IGNORECASE)
 _RECURRENT = re.compile(r"rnn|lstm|gru", re.IGNORECASE)
 _CELL = re.compile(r"rnn|lstm|gru|recurrent|cell$", re.IGNORECASE)
 # Names of parameters by which a recurrent layer is given its state.
@@ -37,6 +37,8 @@ def starts_recurrence(draw: ast.expr, ctx: Context, steps: int = _STEPS) -> bool
             return starts_recurrence(parent, ctx, steps - 1)
         return parent.args[1:2] == [node] and _is_recurrent(parent, ctx)
     if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Mult, ast.Div)):  # `* 0.01`
+        return starts_recurrence(parent, ctx, steps - 1)
+    if isinstance(parent, ast.IfExp) and parent.test is not node:
         return starts_recurrence(parent, ctx, steps - 1)
     if isinstance(parent, ast.Return):
         return _is_called_for_state(parent, ctx, steps)
@@ -110,7 +112,7 @@ def _is_recurrent_by_name(called: ast.expr, ctx: Context) -> bool:
 def _is_called_for_state(result: ast.Return, ctx: Context, steps: int) -> bool:
     """`hidden = self.init_hidden()`, where that method returns what it draws."""
     function, owner = ctx.function(result), ctx.module.index.class_at(result)
-    if function is None or owner is None or not _STATE.search(function.name):
+    if function is None or owner is None:
         return False
     calls = ctx.module.index.calls_by_name.get(function.name, ())
     own = [call for call in calls if is_own(call.func) and ctx.module.index.class_at(call) is owner]
