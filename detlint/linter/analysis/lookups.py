@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
-from detlint.linter.source.nodes import decorating, identifier, is_own
+from detlint.linter.source.nodes import decorating, identifier, is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.inference import Inference
@@ -47,20 +47,26 @@ def registered(inference: Inference, table: ast.expr) -> Iterator[str]:
     for decorator in _decorators_of(home, table.id):
         qualified = home.qualified(decorator)
         search = home.project.search(decorator.name, home, _MOST_FILES)
-        others = (search.found or ()) if search is not None else ()
-        for module in (home, *(home.project.at(path) for path in others if path != home.path)):
+        found_in = map(home.project.at, (search.found or ()) if search is not None else ())
+        # Most files that mention it only call it or import it; they need not be parsed.
+        others = [each for each in found_in if each is not home and each.holds_text(f"@{decorator.name}")]
+        for module in (home, *others):
             yield from (module.qualified(each) for each in _decorated(module, decorator.name, qualified))
 
 
 def _decorators_of(module: Module, table: str) -> Iterator[FunctionNode]:
-    """Yield the functions that put one of their parameters into a table, or those around them: `TABLE[name] = cls`."""
+    """Yield the functions that put what they decorate into a table, or those around them: `TABLE[name] = cls`."""
     for statement in module.index.of_type(ast.Assign):
         target = statement.targets[0]
         if not isinstance(target, ast.Subscript) or identifier(target.value) != table:
             continue
         around = [parent for parent in module.index.ancestors(statement) if isinstance(parent, FUNCTIONS)]
-        given = {argument.arg for function in around for argument, _ in parameters(function.args)}
-        if around and isinstance(statement.value, ast.Name) and statement.value.id in given:
+        if not around or not isinstance(statement.value, ast.Name):
+            continue
+        put = statement.value.id
+        given = any(argument.arg == put for argument, _ in parameters(around[0].args))
+        returned = (part.value for part in walk(around[0]) if isinstance(part, ast.Return))
+        if given and any(isinstance(value, ast.Name) and value.id == put for value in returned):
             yield around[-1]
 
 

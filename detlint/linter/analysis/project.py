@@ -105,8 +105,15 @@ class Module:
 
     def holds_any(self, words: Iterable[str]) -> bool:
         """Whether its text holds one of `words`."""
-        text = self.source.text.encode() if "source" in vars(self) else self.project.mentions.text(self.path)
+        text = self._bytes()
         return any(holds(text, word) for word in words)
+
+    def holds_text(self, part: str) -> bool:
+        """Whether its text holds a part, of words or not."""
+        return part.encode() in self._bytes()
+
+    def _bytes(self) -> bytes:
+        return self.source.text.encode() if "source" in vars(self) else self.project.mentions.text(self.path)
 
     @cached_property
     def index(self) -> Index:
