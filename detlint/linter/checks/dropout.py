@@ -66,7 +66,7 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     if _is_spared(rate, call.node, ctx) or (_knows_modes(call) and _is_left_off(rate, call.node, ctx)):
         return
     function = ctx.function(call.node)
-    if (function is not None and (trains(function) or _augments(function, ctx))) or _is_only_checked(call.node, ctx):
+    if (function is not None and trains(function)) or _is_only_checked(call.node, ctx) or _makes_view(call, ctx):
         return
     name = call.name.rpartition(".")[2]
     state = _training_state(call, rate, ctx) if _knows_modes(call) else _attention_state(rate, _rate(call), ctx)
@@ -206,11 +206,11 @@ def _is_meant(definition: ast.ClassDef | FunctionNode, ctx: Context) -> bool:
     return _MEANT.search(said) is not None or _AUGMENTS.search(name) is not None
 
 
-def _augments(function: FunctionNode, ctx: Context) -> bool:
-    """Is it a method that makes data, by its name or its class's, and of no forward pass?"""
-    owner = ctx.module.index.class_at(function)
-    named = owner is not None and _AUGMENTS.search(f"{owner.name}.{function.name}")
-    return bool(named) and not runs_with_forward(function, ctx.module)
+def _makes_view(call: Call, ctx: Context) -> bool:
+    """Edges that are dropped outside of a forward pass make another view of a graph, to train with."""
+    function = ctx.function(call.node)
+    is_of_graph = call.name.startswith("torch_geometric.")
+    return is_of_graph and (function is None or not _runs_in_both_modes(function, ctx))
 
 
 def _is_steady_number(rate: ast.expr, ctx: Context) -> bool:
