@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.analysis.context import Call
+from detlint.linter.analysis.options import added, fields, given
 from detlint.linter.analysis.origins import FACTORIES, Origin, passed
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.texts import is_text
@@ -67,8 +68,18 @@ def hash_varies(module: Module, value: ast.expr, steps: int = _MAX_STEPS) -> boo
     if any(hash_varies(given.module, given.node, steps - 1) for given in _given(module, value) if steps):
         return True
     kinds = {each.kind for each in module.inference.values(value)}
-    unknown = kinds <= {Kind.UNKNOWN}
-    return not kinds.isdisjoint(_HASHES) or (unknown and any(map(element_table().names_texts, _names(module, value))))
+    if not kinds <= {Kind.UNKNOWN}:
+        return not kinds.isdisjoint(_HASHES)
+    return any(map(element_table().names_texts, _names(module, value))) or _is_option_of_text(module, value)
+
+
+def _is_option_of_text(module: Module, value: ast.expr) -> bool:
+    """`args.env_id`, where the file declares the option or field, each time with a text for its default."""
+    if not isinstance(value, ast.Attribute):
+        return False
+    defaults = [*fields(value.attr, module), *(given(call).get("default") for call in added(value.attr, module))]
+    texts = (isinstance(default, ast.Constant) and isinstance(default.value, str) for default in defaults)
+    return bool(defaults) and all(texts)
 
 
 def _is_under_key(value: ast.expr) -> bool:
