@@ -86,7 +86,7 @@ def kept_after_steps(modes: ModeEvents, function: FunctionNode, key: Key) -> ast
     scope = modes.index.scopes[function]
     flow = modes.module.flow(scope)
     switches = [event for event in modes.events(scope, key) if event.made is None]
-    places = [switch.node for switch in switches]
+    places = [switch.node for switch in switches if switch.mode is not Mode.TRAIN]
     for switch in switches:
         if switch.mode is not Mode.TRAIN or not any(
             flow.path(switch.node, step, avoiding=places) and flow.path(step, None, avoiding=places)
