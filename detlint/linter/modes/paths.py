@@ -200,8 +200,7 @@ class Modes(OtherNames):
             if self.reaches(flow, event.node, node, events):
                 trace.modes.add(event.mode)
                 if event.mode is Mode.TRAIN or self.may_leave_in_train_mode(event, key):
-                    created = event.made is not None and not self.is_switched_as_made(event.made)
-                    trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
+                    trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, self._is_fresh(event)))
                 elif event.asked is not None and is_left_in_train_mode(self, event.node, event.asked, node):
                     trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, False))
                 elif event.kept is not None:
@@ -211,6 +210,10 @@ class Modes(OtherNames):
         barriers = [event.node for event in events] + self._handlers(scope, node)
         if self.may_come_in(key, scope) and flow.path(None, node, avoiding=barriers):
             self._trace_entry(key, node, scope, trace)
+
+    def _is_fresh(self, event: Event) -> bool:
+        """Is a model in train mode for no more than that it was made, and nobody asked for that mode?"""
+        return event.made is not None and not self.is_switched_as_made(event.made)
 
     def _trace_kept(self, key: Key, event: Event, node: ast.AST, trace: _Trace) -> None:
         """`net.train(before)` ends an evaluation: the mode is what it was, and whoever keeps one expects either."""
@@ -342,7 +345,7 @@ class Modes(OtherNames):
                 if peer.is_replaced_in(key.owner, event.node) or peer._is_for_itself(event, inherited, function):
                     continue
                 if event.mode is Mode.TRAIN:
-                    reason = Reason(peer.module, event.node, None, event.made is not None)
+                    reason = Reason(peer.module, event.node, None, peer._is_fresh(event))
                     (revived if peer.is_of_made_one(event.node, key) else found).append(reason)
                 elif event.made is not None and event.mode is Mode.EVAL:
                     settled = True
