@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.classes import QUIET_BASES, ClassInfo
 from detlint.linter.analysis.given_back import given_back
 from detlint.linter.source.names import set_to
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import identifier, is_own, names_in, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -102,7 +102,7 @@ def _only_initialises(use: ast.AST, module: Module) -> bool:
     loop = next((parent for parent in module.index.ancestors(use) if isinstance(parent, ast.stmt)), None)
     if not isinstance(loop, ast.For) or use not in walk(loop.iter):
         return False
-    names = {part.id for part in walk(loop.target) if isinstance(part, ast.Name)}
+    names = names_in(loop.target)
     inside = (part for statement in loop.body for part in walk(statement))
     return all(_looks_at(part, module) for part in inside if isinstance(part, ast.Name) and part.id in names)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier, names_in, stored_names, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -29,30 +30,22 @@ def some_rounds_leave_out(written: ast.Subscript, ctx: Context) -> bool:
     loops = [parent for parent in ctx.ancestors(written) if isinstance(parent, FOR_LOOPS)]
     if not isinstance(statement, ast.Assign) or function is None or not loops or statement.targets != [written]:
         return False
-    placed = _names(written.slice)
+    placed = names_in(written.slice)
+    bound = set().union(*map(stored_names, loops[0].body))
     # What is worked out from several rows, `out[labels == label]`, may be all of them when the rounds are done.
-    if placed.isdisjoint(_names(loops[0].target)) or not placed.isdisjoint(_stored(loops[0].body)):
+    if placed.isdisjoint(names_in(loops[0].target)) or not placed.isdisjoint(bound):
         return False
     # Another loop around may come by the places that are left out: `for turn in …: for i in …: if i % 3 == turn:`.
-    again = {name for loop in loops[1:] if placed.isdisjoint(_names(loop.target)) for name in _names(loop.target)}
-    brought = set().union(*(_names(loop.target) for loop in loops), _stored(loops[0].body)) - again
+    again = {name for loop in loops[1:] if placed.isdisjoint(names_in(loop.target)) for name in names_in(loop.target)}
+    brought = set().union(*(names_in(loop.target) for loop in loops), bound) - again
     asked = _condition(statement, loops[0], brought, ctx)
     if asked is None and not _ends_with_row(written, brought):
         return False
-    elsewhere = asked is not None and any(name in again or _OTHERS.search(name) for name in _names(asked))
+    elsewhere = asked is not None and any(name in again or _OTHERS.search(name) for name in names_in(asked))
     return not elsewhere and not _keeps_record(function, loops[0], written, ctx)
 
 
-def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in walk(node) if isinstance(part, ast.Name)}
-
-
-def _stored(body: list[ast.stmt]) -> set[str]:
-    parts = (part for step in body for part in walk(step))
-    return {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-
-
-def _condition(statement: ast.stmt, loop: ast.AST, brought: set[str], ctx: Context) -> ast.expr | None:
+def _condition(statement: ast.stmt, loop: ast.AST, brought: Set[str], ctx: Context) -> ast.expr | None:
     """Return a condition on what the round brings, with no other branch, or that goes on to the next round."""
     inner: ast.stmt = statement
     around = list(ctx.ancestors(statement))
@@ -60,24 +53,24 @@ def _condition(statement: ast.stmt, loop: ast.AST, brought: set[str], ctx: Conte
         return None  # which goes on until it is written
     for parent in around:
         if isinstance(parent, ast.If):
-            return parent.test if not parent.orelse and not brought.isdisjoint(_names(parent.test)) else None
+            return parent.test if not parent.orelse and not brought.isdisjoint(names_in(parent.test)) else None
         if not isinstance(parent, (ast.With, *FOR_LOOPS)) or inner not in parent.body:
             return None
         guards = [each for each in parent.body[: parent.body.index(inner)] if isinstance(each, ast.If)]
         tests = (guard.test for guard in guards if isinstance(guard.body[-1], ast.Continue) and not guard.orelse)
-        found = next((test for test in tests if not brought.isdisjoint(_names(test))), None)
+        found = next((test for test in tests if not brought.isdisjoint(names_in(test))), None)
         if found is not None or parent is loop:
             return found
         inner = parent
     return None
 
 
-def _ends_with_row(written: ast.Subscript, brought: set[str]) -> bool:
+def _ends_with_row(written: ast.Subscript, brought: Set[str]) -> bool:
     """`out[i, :len(row)]`, `out[:row.shape[0], i]`."""
     parts = written.slice.elts if isinstance(written.slice, ast.Tuple) else []
     ends = (part.upper for part in parts if isinstance(part, ast.Slice) and part.lower is None and part.step is None)
     return any(
-        end is not None and not isinstance(end, ast.Name) and not brought.isdisjoint(_names(end)) for end in ends
+        end is not None and not isinstance(end, ast.Name) and not brought.isdisjoint(names_in(end)) for end in ends
     )
 
 
@@ -104,6 +97,6 @@ def _keeps_record(function: ast.AST, loop: ast.AST, written: ast.Subscript, ctx:
     return False
 
 
-def _sizes(written: ast.Subscript, ctx: Context) -> set[str]:
+def _sizes(written: ast.Subscript, ctx: Context) -> Set[str]:
     made = only_value(ctx.module, written.value)
-    return _names(made) if made is not None else set()
+    return names_in(made) if made is not None else set()

@@ -24,7 +24,7 @@ from detlint.linter.modes.switches import (
     switches_any,
 )
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import arguments_of, identifier, is_own, unless_none, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, names_in, unless_none, walk
 
 _RUNS = ("__init__", "forward", "train", "eval")
 # Methods that give the parts of a model one by one.
@@ -172,7 +172,7 @@ class ModeEvents(ModeEffects, ABC):
         """`for m in (encoder, decoder): m.eval()`; the loop as a whole is the place, for it never runs zero times."""
         if not isinstance(loop, (ast.For, ast.comprehension)):
             return
-        targets = {part.id for part in walk(loop.target) if isinstance(part, ast.Name)}
+        targets = names_in(loop.target)
         body: ast.AST | None = loop if isinstance(loop, ast.For) else self.index.parents.get(loop)
         for call in walk(body) if body is not None else ():
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):

@@ -21,7 +21,7 @@ from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.named_results import is_of_operation
 from detlint.linter.numbers.sources import viewed
 from detlint.linter.source.names import BindingKind, unpacked
-from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, names_in, walk
 from detlint.linter.tables.rounding import rounding_table
 
 _STEPS = 12
@@ -328,7 +328,7 @@ def _is_changed_between(one: ast.expr, other: ast.expr, ctx: Context) -> bool:
     if _are_set_apart(first, second, ctx):
         return True
     function = ctx.function(first)
-    names = {part.id for part in walk(first) if isinstance(part, ast.Name)}
+    names = names_in(first)
     between = [part for part in _parts(function) if first.lineno < getattr(part, "lineno", 0) < second.lineno]
     return any(_changes(part, names) for part in between)
 
@@ -337,7 +337,7 @@ def _parts(function: ast.AST | None) -> Iterator[ast.AST]:
     return walk(function) if function is not None else iter(())
 
 
-def _changes(part: ast.AST, names: set[str]) -> bool:
+def _changes(part: ast.AST, names: frozenset[str]) -> bool:
     """`net[0].weight = pack(weight)`, `torch.backends.cudnn.enabled = False`, `monkeypatch.setattr(…)`."""
     if isinstance(part, ast.Call):
         return identifier(part.func) in _SETTING

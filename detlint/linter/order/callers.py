@@ -14,13 +14,13 @@ from detlint.linter.analysis.returned import only_hands_on
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.order.choice import LoopChoice
 from detlint.linter.order.destination import OrderTracer
-from detlint.linter.order.form import Form, GivenBack, KeptIn, Trail, names_in
+from detlint.linter.order.form import Form, GivenBack, KeptIn, Trail
 from detlint.linter.order.meant import filled_in, gives_entries, is_of_another_class, is_only_expected, versions
 from detlint.linter.order.put_away import asks_whether_any, entries_read, taken_from_list
 from detlint.linter.order.records import parts_read
 from detlint.linter.order.uses import OrderUses
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
-from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.source.nodes import identifier, is_own, names_in
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context

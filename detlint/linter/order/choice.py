@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from detlint.linter.order.form import names_in, stored_names
 from detlint.linter.order.loop import LoopBody
 from detlint.linter.source.names import FUNCTIONS, LOOPS
-from detlint.linter.source.nodes import arguments_of, identifier
+from detlint.linter.source.nodes import arguments_of, identifier, names_in, stored_names
 
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _PINS = (ast.Eq, ast.Is)

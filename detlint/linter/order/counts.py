@@ -11,12 +11,12 @@ from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move, Steps
 from detlint.linter.analysis.made import given_to, made_of, target_of
 from detlint.linter.analysis.returned import only_hands_on
-from detlint.linter.order.form import CHOICE, names_in
+from detlint.linter.order.form import CHOICE
 from detlint.linter.order.questions import OrderQuestions
 from detlint.linter.order.spares import is_taken_for_new_memory
 from detlint.linter.programs.trial_runs import SHAPES
 from detlint.linter.source.names import FUNCTIONS, LOOPS
-from detlint.linter.source.nodes import holds_one, identifier
+from detlint.linter.source.nodes import holds_one, identifier, names_in
 
 _AT_MOST_ONE = frozenset({(ast.Eq, 1), (ast.LtE, 1), (ast.Lt, 2)})
 _RAISES = re.compile(r"(^|_)(raise|error|fail|exit|abort|fatal)(_|$)")

@@ -23,11 +23,11 @@ from detlint.linter.order.form import (
     Form,
     Trail,
     boxed,
-    names_in,
     unboxed,
 )
 from detlint.linter.order.items import OrderItems
 from detlint.linter.order.sums import gives_floats, is_measure, reading_calls
+from detlint.linter.source.nodes import names_in
 
 _WHOLE = ("values", "T", "iloc", "loc", "data")  # attributes that hold all of an array or a table
 _TAKING_APART = (ast.Assign, ast.Await, ast.NamedExpr, ast.Return, ast.Subscript)  # parents of what is one tuple still

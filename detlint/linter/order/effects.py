@@ -23,12 +23,10 @@ from detlint.linter.order.form import (
     Trail,
     each_target,
     leave_rest,
-    names_in,
     place_name,
-    stored_names,
 )
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, by_place
-from detlint.linter.source.nodes import arguments_of, identifier
+from detlint.linter.source.nodes import arguments_of, identifier, names_in, stored_names
 
 if TYPE_CHECKING:
     from detlint.linter.order.calls import OrderCalls

@@ -197,11 +197,6 @@ def leave_rest(trail: Trail) -> Trail:
     return replace(trail, subset=True, partial=True)
 
 
-def names_in(node: ast.AST) -> frozenset[str]:
-    """Return every name that stands in an expression."""
-    return frozenset(name.id for name in ast.walk(node) if isinstance(name, ast.Name))
-
-
 def counted_up(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """Return what is counted up by one, or by the length of something: names, and attributes such as `self.place`."""
     walked = tuple(nodes)
@@ -241,11 +236,6 @@ def is_count(value: ast.expr, lengths: Collection[str] = ()) -> bool:
     if isinstance(called, ast.Attribute) and called.attr == "size" and isinstance(value, ast.Call):
         return len(value.args) == 1
     return (isinstance(called, ast.Name) and called.id == "len") or getattr(value, "value", None) == 1
-
-
-def stored_names(target: ast.AST) -> set[str]:
-    """Return the names that an assignment to `target` binds."""
-    return {name.id for name in ast.walk(target) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
 
 
 def each_target(targets: Iterable[ast.expr]) -> Iterator[ast.expr]:

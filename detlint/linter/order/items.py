@@ -10,9 +10,9 @@ from detlint.linter.analysis.made import given_to, made_of
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.calls import OrderCalls
 from detlint.linter.order.effects import LoopEffects
-from detlint.linter.order.form import NUMBERING, PAIRING, Form, Trail, boxed, counted_up, leave_rest, names_in, unboxed
+from detlint.linter.order.form import NUMBERING, PAIRING, Form, Trail, boxed, counted_up, leave_rest, unboxed
 from detlint.linter.source.names import COMPREHENSIONS, FOR_LOOPS, FUNCTIONS, LOOPS, BindingKind
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, names_in
 
 _MAX_STEPS = 3
 _PICKING = frozenset({"choice", "choices", "integers", "randint", "sample"})

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.made import given_to, made_of
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import base_names, counted_up, is_count, names_in, place_name, stored_names
+from detlint.linter.order.form import base_names, counted_up, is_count, place_name
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
-from detlint.linter.source.nodes import arguments_of
+from detlint.linter.source.nodes import arguments_of, names_in, stored_names
 
 if TYPE_CHECKING:
     from detlint.linter.order.places import OrderPlaces

@@ -11,10 +11,9 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.effects import LoopEffects
-from detlint.linter.order.form import stored_names
 from detlint.linter.order.loop import bindings_of
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, by_place
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import arguments_of, identifier, stored_names, walk
 from detlint.linter.tables.order import order_table
 
 if TYPE_CHECKING:

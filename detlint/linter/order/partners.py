@@ -9,9 +9,8 @@ from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.made import given_to
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.counts import OrderCounts
-from detlint.linter.order.form import names_in
 from detlint.linter.source.names import BindingKind
-from detlint.linter.source.nodes import arguments_of, identifier
+from detlint.linter.source.nodes import arguments_of, identifier, names_in
 from detlint.linter.tables.elements import element_table
 
 if TYPE_CHECKING:

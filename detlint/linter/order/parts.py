@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from detlint.linter.order.form import names_in
 from detlint.linter.order.sums import LoopSums
 from detlint.linter.source.names import FUNCTIONS
-from detlint.linter.source.nodes import arguments_of
+from detlint.linter.source.nodes import arguments_of, names_in
 
 
 class LoopParts(LoopSums):

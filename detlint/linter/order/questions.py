@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from detlint.linter.analysis.made import given_to, made_of, written
 from detlint.linter.analysis.program import calls_named
-from detlint.linter.order.form import KEEPING_ORDER, KeptIn, names_in
+from detlint.linter.order.form import KEEPING_ORDER, KeptIn
 from detlint.linter.order.ties import leaves_ties
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
-from detlint.linter.source.nodes import decorating, identifier
+from detlint.linter.source.nodes import decorating, identifier, names_in
 from detlint.linter.tables.order import listings, order_table
 from detlint.randomness import load_sources
 

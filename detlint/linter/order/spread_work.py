@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.order.destination import OrderTracer
-from detlint.linter.order.form import stored_names
 from detlint.linter.order.own_names import made_names
 from detlint.linter.source.names import FUNCTIONS
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier, stored_names, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context

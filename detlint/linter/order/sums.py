@@ -11,11 +11,10 @@ from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.order.draws import LoopDraws
-from detlint.linter.order.form import names_in, stored_names
 from detlint.linter.order.loop import bindings_of
 from detlint.linter.order.places import OrderPlaces
 from detlint.linter.source.names import FUNCTIONS, BindingKind
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, names_in, stored_names
 
 _AVERAGES = ("mean", "std", "var")
 _OF_FLOATS = frozenset({"grad", "norm"})  # of whatever tensor

@@ -9,7 +9,7 @@ from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import FUNCTIONS, LOOPS, FunctionNode
-from detlint.linter.source.nodes import arguments_of, walk
+from detlint.linter.source.nodes import arguments_of, stored_names, walk
 
 # How many functions lie between a call and the step that it makes.
 _DEPTH = 3
@@ -43,7 +43,7 @@ def _trains(asked: tuple[Module, FunctionNode, bool, int]) -> bool:
 
 def step_takes_same(module: Module, call: ast.Call, loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     """`hard = pick(net(x))`, and then `self.update(x)`: does a step in the same turn of a loop take the same batch?"""
-    bound = {part.id for part in walk(loop) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    bound = stored_names(loop)
     given = bound & _names_given(call)
     return bool(given) and any(
         makes_steps(module, other, one=True)

@@ -131,3 +131,13 @@ def reached(body: list[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a block up to one that ends the program, which is run itself: `sys.exit(main())`."""
     ends = (i for i, statement in enumerate(body) if isinstance(statement, ast.Expr) and ends_program(statement.value))
     return body[: next(ends, len(body)) + 1]
+
+
+def names_in(node: ast.AST) -> frozenset[str]:
+    """Return every name that stands in an expression or statement."""
+    return frozenset(part.id for part in walk(node) if isinstance(part, ast.Name))
+
+
+def stored_names(node: ast.AST) -> set[str]:
+    """Return the names that a statement, or an assignment to a target, binds."""
+    return {part.id for part in walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
