@@ -257,15 +257,12 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return False
     if uses == [] and call.name.startswith("torch.nn.") and is_never_applied(call.node, ctx):
         return False
-    operands = [] if is_layer(call) else call.node.args
-    if operator.devices == ("cuda",) and runs_on_cpu(call.node, _input(call), operands, ctx):
-        return False
-    if (
-        operator.devices == ("cuda",)
-        and uses
-        and all(use.args and runs_on_cpu(use, use.args[0], (), ctx) for use in uses)
-    ):
-        return False
+    if operator.devices == ("cuda",):
+        operands = [] if is_layer(call) else call.node.args
+        if runs_on_cpu(call.node, _input(call), operands, ctx):
+            return False
+        if uses and all(use.args and runs_on_cpu(use, use.args[0], (), ctx) for use in uses):
+            return False
     if operator.passes != ("backward",):
         function = ctx.function(call.node)
         built = uses is None and function is not None and operator.devices == ("cuda",)

@@ -38,8 +38,6 @@ _HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
 _BUILTINS = frozenset(dir(builtins))
 # These write down what a model does in the mode that it is in; `torch.onnx.export` switches it by itself.
 _RECORDING = frozenset({"torch.jit.trace", "torch.jit.trace_module", "torch.export.export"})
-
-
 # The last words of those, by which a file is asked first.
 RECORDING_WORDS = frozenset(name.rpartition(".")[2] for name in _RECORDING)
 

@@ -65,7 +65,7 @@ def hash_varies(module: Module, value: ast.expr, steps: int = _MAX_STEPS) -> boo
         return any(hash_varies(module, element, steps) for element in value.elts)
     if is_text(module, value) or _is_under_key(value):
         return True
-    if any(hash_varies(given.module, given.node, steps - 1) for given in _given(module, value) if steps):
+    if any(hash_varies(origin.module, origin.node, steps - 1) for origin in _given(module, value) if steps):
         return True
     kinds = {each.kind for each in module.inference.values(value)}
     if not kinds <= {Kind.UNKNOWN}:
