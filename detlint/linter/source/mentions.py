@@ -61,10 +61,7 @@ class Mentions:
     def scripts(self, folder: Path) -> Search | None:
         """Search a folder that nothing marks for what imports; None where so much stands in it as in a home."""
         if folder not in self._homes:
-            found = tuple(islice(_walk(folder), _MOST_SCRIPTS + 1))
-            self._homes[folder] = len(found) > _MOST_SCRIPTS
-            if not self._homes[folder]:
-                self._files[folder] = tuple(sorted(found))
+            self._homes[folder] = len(tuple(islice(_walk(folder), _MOST_SCRIPTS + 1))) > _MOST_SCRIPTS
         return None if self._homes[folder] else self.of("import", folder, _MOST_SCRIPTS)
 
     def may_export(self, path: Path, name: str) -> bool:
