@@ -125,7 +125,8 @@ def is_in_all_phases(module: Module, call: ast.Call) -> bool:
     return (
         bool(steps)
         and all(_depends_on(module, step, names) for step in steps)
-        and all(_is_for_train_mode(module, switch) and not _depends_on(module, switch, names) for switch in switches)
+        and all(_is_for_train_mode(module, switch) for switch in switches)
+        and ("eval" not in module.index.calls_by_name or not any(_depends_on(module, s, names) for s in switches))
     )
 
 

@@ -9,7 +9,7 @@ from detlint.linter.analysis.calls import argument_of, functions_called
 from detlint.linter.analysis.calls_elsewhere import calls_elsewhere
 from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import file_trains, training_steps
-from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.source.names import BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, walk
 
 
@@ -99,26 +99,30 @@ def _find_flag(asked: tuple[Module, FunctionNode]) -> str:
 
 
 def _is_under(module: Module, node: ast.AST, flag: str) -> bool:
-    """Does `node` stand in the branch of `if flag:`, `if flag is not None:` or `if flag == "train":`?"""
-    child = node
-    for parent in module.index.ancestors(node):
-        if isinstance(parent, FUNCTIONS):
+    """Does `node` run only where a flag is on: under `if flag:`, or after `if phase != "train": continue`?"""
+    return any(_is_asked(module, test, flag, holds) for test, holds in module.index.conditions_around(node))
+
+
+def _is_asked(module: Module, test: ast.expr, flag: str, holds: bool, steps: int = 2) -> bool:
+    """Is a flag on where a condition holds (or does not): `flag`, `flag is not None`, `phase == "train"`, a name of one?"""
+    if isinstance(test, ast.BoolOp):
+        all_alike = isinstance(test.op, ast.And) is holds
+        return all_alike and any(_is_asked(module, part, flag, holds, steps) for part in test.values)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _is_asked(module, test.operand, flag, not holds, steps)
+    if isinstance(test, ast.Compare):
+        if len(test.ops) > 1 or getattr(test.left, "id", "") != flag:
             return False
-        if isinstance(parent, ast.If) and child in parent.body and _is_asked(parent.test, flag):
-            return True
-        child = parent
-    return False
-
-
-def _is_asked(test: ast.expr, flag: str) -> bool:
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return any(_is_asked(part, flag) for part in test.values)
-    if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.IsNot, ast.NotEq)):
+        same = isinstance(test.ops[0], (ast.Is, ast.Eq))
         nothing = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
-        return nothing and getattr(test.left, "id", "") == flag
-    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
-        return _names_training(test.comparators[0]) and getattr(test.left, "id", "") == flag
-    return getattr(test, "id", "") == flag
+        return holds is not same if nothing else holds is same and _names_training(test.comparators[0])
+    if not isinstance(test, ast.Name):
+        return False
+    if test.id == flag:
+        return holds
+    bindings = module.definitions(test) if steps else ()
+    value = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    return isinstance(value, ast.expr) and _is_asked(module, value, flag, holds, steps - 1)
 
 
 def _names_training(node: ast.expr) -> bool:
