@@ -9,8 +9,9 @@ from detlint.config import Config, enabled_rules
 from detlint.errors import DetlintError
 from detlint.findings import Finding, Location
 from detlint.linter.analysis.context import Call, Context, FileFacts
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import calls_named
-from detlint.linter.analysis.project import Module, Project
+from detlint.linter.analysis.project import Project
 from detlint.linter.analysis.registry import Check, checks
 from detlint.linter.analysis.testcode import expected_failures, skipped_tests
 from detlint.linter.analysis.written_calls import written_out

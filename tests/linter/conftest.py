@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from detlint.linter.analysis.project import Module, Project
+from detlint.linter.analysis.module import Module
+from detlint.linter.analysis.project import Project
 from detlint.linter.source.sources import SourceFile, SourceProblem, read_source
 
 MakeModule = Callable[..., Module]

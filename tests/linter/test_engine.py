@@ -15,7 +15,8 @@ import pytest
 from detlint.config import ConfigResolver
 from detlint.findings import Finding
 from detlint.linter import file, workers
-from detlint.linter.analysis.project import Module, Project
+from detlint.linter.analysis.module import Module
+from detlint.linter.analysis.project import Project
 from detlint.linter.engine import lint_paths, lint_stdin
 from detlint.linter.jobs import Job, Options
 from detlint.linter.source.sources import SourceFile, SourceProblem

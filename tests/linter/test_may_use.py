@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from detlint.linter.analysis.may_use import calls_among, may_use
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import Program, program_of
-from detlint.linter.analysis.project import Module
 from detlint.linter.randomness.seeding import seeding_of
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 

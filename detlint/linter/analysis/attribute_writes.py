@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from detlint.linter.analysis.dicts import looped_items
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,8 +12,8 @@ from detlint.linter.analysis.built_lists import taken_out
 from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.only_values import only_value
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk

@@ -15,7 +15,7 @@ from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 # A function called all over a project is called on all kinds of tensors; looking at every call would cost too much.
 _MOST_CALLS = 16

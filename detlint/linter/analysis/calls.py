@@ -14,7 +14,7 @@ from detlint.linter.source.names import FUNCTIONS, FunctionNode, by_place
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.inference import Inference
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 
 _BUILTIN_RESULTS = {

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.source.names import FunctionNode
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 # Bases that call nothing of what derives from them, and those that call nothing but `forward` besides.
 SILENT_BASES = frozenset({"abc.ABC", "builtins.object", "typing.Generic", "typing.Protocol"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.source.names import FUNCTIONS
 from detlint.randomness import load_sources
 

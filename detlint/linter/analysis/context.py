@@ -30,7 +30,7 @@ from detlint.rulebook import Rule, Trigger
 
 if TYPE_CHECKING:
     from detlint.config import Config
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
     from detlint.linter.analysis.repairs import Repair
 
 MISSING = object()

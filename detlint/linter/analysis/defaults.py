@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.context import MISSING, Context
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.options import added, decorated, fields, given, truth_of
 from detlint.linter.analysis.origins import passed
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.unsaid import kept, only_definition, stand_in
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters

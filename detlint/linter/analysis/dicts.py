@@ -12,7 +12,7 @@ from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import is_own
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _READING = ("get", "items", "keys", "values", "copy")
 _MAX_STEPS = 8  # of names, keys and functions that lead on: `options = options["inner"]` in a loop leads to itself

@@ -13,7 +13,7 @@ from detlint.linter.source.nodes import is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.inference import Inference
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _VIEWS = ("items", "keys", "values")
 _GOING_THROUGH = frozenset({"builtins.enumerate", "builtins.iter", "builtins.reversed", "builtins.zip"})

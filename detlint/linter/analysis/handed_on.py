@@ -14,7 +14,7 @@ from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 
 def handed_on(module: Module, call: ast.Call, parameter: str) -> Iterator[tuple[tuple[str, ...], ast.Call]]:

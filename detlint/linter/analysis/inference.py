@@ -19,7 +19,7 @@ from detlint.linter.analysis.values import UNKNOWN, Kind, Value, load_types
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _PROPERTIES = frozenset({"builtins.property", "functools.cached_property"})
 _MAX_ALTERNATIVES = 8

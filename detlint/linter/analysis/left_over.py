@@ -10,7 +10,7 @@ from detlint.linter.source.names import FunctionNode
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 # What finds a definition without its name in the code.
 _BY_TEXT = ("getattr", "globals", "locals", "vars", "__dict__", "__getattr__")

@@ -11,7 +11,7 @@ from detlint.linter.source.nodes import decorating, identifier, is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.inference import Inference
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _MOST_FILES = 16
 

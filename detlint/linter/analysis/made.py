@@ -9,7 +9,7 @@ from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, unpacke
 from detlint.linter.source.nodes import unless_none
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
     from detlint.linter.source.index import Index
 
 _MAX_STEPS = 3

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.outline import as_attribute
 from detlint.linter.analysis.program import calls_named
-from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import FunctionNode
 
 _MOST_FILES = 48  # that use a method of a name, such as `load`

@@ -10,7 +10,7 @@ from detlint.linter.source.names import BindingKind, element_at
 from detlint.linter.source.nodes import is_own
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 
 def only_value(module: Module, node: ast.expr) -> ast.expr | None:

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import calls_named
-from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.may_use import calls_among
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 
 _LIMIT = 400  # expressions looked at; a seed is never that far away

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier
 

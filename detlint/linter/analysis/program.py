@@ -11,8 +11,8 @@ from detlint.config import Config, covers
 from detlint.files import is_file
 from detlint.linter.analysis.attribute_writes import Write, attribute_writes
 from detlint.linter.analysis.commands import is_handed_to_reader
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.outline import as_attribute, is_main_guard
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.used_names import names_led_to
 from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import decorating, identifier, walk

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.analysis.may_use import may_use
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import Program, outermost_definition
-from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 
 Definition = FunctionNode | ast.ClassDef

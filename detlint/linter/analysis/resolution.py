@@ -15,7 +15,7 @@ from detlint.linter.source.nodes import walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.inference import Inference
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _MOST_STARRED = 8
 _IMPORT = "importlib.import_module"

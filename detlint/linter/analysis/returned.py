@@ -12,7 +12,7 @@ from detlint.linter.source.nodes import decorating, identifier
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _NAMED = 2  # statements: `names = os.listdir(folder)`, `return names`
 _MAX_STEPS = 4  # of names, conditions and functions that lead on

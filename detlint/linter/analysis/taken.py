@@ -9,7 +9,7 @@ from detlint.linter.analysis.dicts import written_items
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move
 from detlint.linter.analysis.elements import gone_through
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.written_here import kept_in, made_here, written_out
 from detlint.linter.source.names import Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier, unless_none

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.outline import is_main_guard
 from detlint.linter.analysis.program import program_of
-from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import decorating, identifier
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from detlint.tables import RULES_FOLDER, check_keys, read_table
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 
 class Kind(Enum):

@@ -15,7 +15,7 @@ from detlint.linter.source.node_lists import is_partial
 from detlint.linter.source.nodes import identifier, unless_none
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _PARTIAL = "functools.partial"
 # What a process, a thread or a pool of them calls, and with which arguments.

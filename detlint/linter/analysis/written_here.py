@@ -22,7 +22,7 @@ from detlint.linter.source.names import (
 from detlint.linter.source.nodes import decorating, identifier, is_none, is_own, unless_none, walk
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 # Helpers that call helpers.
 _MOST_HELPERS = 4

@@ -22,7 +22,7 @@ from detlint.linter.analysis.built import (
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.layers import ModelParts, switches_itself

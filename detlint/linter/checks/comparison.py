@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.differences import difference

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.analysis.callers import calls_of, given_on, is_set_from_outside, is_used_elsewhere
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.returned import made_at_last
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import Program
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, unsafe
 from detlint.linter.analysis.testcode import is_test_file

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.never_taken import is_switched_off
 from detlint.linter.analysis.origins import origins
 from detlint.linter.analysis.program import calls_named
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.unpassed import is_asked_about, is_passed, optional_in

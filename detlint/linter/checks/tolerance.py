@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.numbers.arrays import FILLED
 from detlint.linter.numbers.computed import is_computed

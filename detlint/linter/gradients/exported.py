@@ -12,7 +12,7 @@ from detlint.linter.source.names import FUNCTIONS
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _EXPORTING = "torch.onnx.is_in_onnx_export"
 _EXPORT = re.compile(r"(^|_)(export|onnx|coreml|tflite|tensorrt|trt|openvino|torchscript)(_|$)")

@@ -36,7 +36,7 @@ from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 # Operators that are defined on bits and whole numbers, or whose derivative is zero everywhere.
 _UNDIFFERENTIATED = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.FloorDiv)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.gradients.branches import is_unrecorded
 from detlint.linter.gradients.frozen import is_frozen
 from detlint.linter.gradients.provenance import is_data

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Set
 from pathlib import Path
 
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.outline import is_main_guard
 from detlint.linter.analysis.program import outermost_definition
-from detlint.linter.analysis.project import Module
 from detlint.linter.gradients.serving import with_imports
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.training import file_trains

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Set
 from pathlib import Path
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.programs.training import training_steps
 from detlint.linter.source.names import FunctionNode
 

@@ -11,7 +11,7 @@ from detlint.linter.source.names import FUNCTIONS
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _LOSS = re.compile(r"loss|criterion", re.IGNORECASE)
 

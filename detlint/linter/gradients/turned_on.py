@@ -12,7 +12,7 @@ from detlint.linter.source.names import BindingKind
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _MOST_FILES = 16
 

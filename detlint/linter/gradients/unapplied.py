@@ -13,7 +13,7 @@ from detlint.linter.source.nodes import identifier, is_own, names_in, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 # What an attribute is found by without its name.
 _ALL_PARTS = frozenset(

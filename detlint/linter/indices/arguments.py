@@ -35,7 +35,7 @@ from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 # What may be one word here and another there.
 _NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.Subscript)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.calls import functions_called
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.only_values import only_value
-from detlint.linter.analysis.project import Module
 from detlint.linter.modes.names import Key, ModelNames
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.source.names import BindingKind, FunctionNode

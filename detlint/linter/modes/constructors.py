@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.calls_elsewhere import called_elsewhere
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes

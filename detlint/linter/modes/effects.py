@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.flow import Flow
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.modes.conditional_switches import ConditionalSwitches
 from detlint.linter.modes.frames import Frame
 from detlint.linter.modes.names import Key, given_to

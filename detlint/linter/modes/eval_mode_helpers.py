@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from detlint.linter.analysis.calls_elsewhere import calls_elsewhere
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.eval_mode_training import EvalModeTraining, eval_mode_trainings
 from detlint.linter.modes.switches import Mode, switched

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from detlint.conditions import Truth
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.layers import parts_of_class
 from detlint.linter.modes.names import Key

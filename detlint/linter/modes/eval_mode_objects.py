@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.eval_mode_training import is_for_one_turn, is_for_prediction

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.flow import Flow
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.effects import Event

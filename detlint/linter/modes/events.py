@@ -9,7 +9,7 @@ from functools import cached_property
 
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.flow import Flow
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.modes.effects import Event, ModeEffects
 from detlint.linter.modes.library_trainers import switches_by_trainer
 from detlint.linter.modes.lists import gone_round, leaves_train_each

@@ -22,7 +22,7 @@ _MAX_STEPS = 6  # from what a layer is given back to there
 
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import ast
 import re
 
 from detlint.linter.analysis.calls import argument_of
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.source.names import BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, is_own, walk
 

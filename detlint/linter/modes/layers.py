@@ -13,7 +13,7 @@ from detlint.linter.analysis.context import Call
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move
 from detlint.linter.analysis.elements import goes_through_own
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.modes.frames import Frame, drops, drops_nothing, literal_of, number_of
 from detlint.linter.modes.given_parts import PART, keeps_given, takes_parts

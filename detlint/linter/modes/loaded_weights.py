@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.layers import names_made

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from detlint.linter.analysis.calls import argument_of, functions_called
 from detlint.linter.analysis.calls_elsewhere import constructions
 from detlint.linter.analysis.classes import class_made
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.switches import may_switch, switched, switches_any
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope

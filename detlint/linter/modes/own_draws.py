@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.conditions import Truth
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.programs.training import holds_in_eval_only
 from detlint.linter.source.nodes import walk
 from detlint.randomness import load_sources

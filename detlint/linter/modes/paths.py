@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from detlint.linter.analysis.calls_elsewhere import called_elsewhere, calls_elsewhere
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.effects import MAX_DEPTH, Event, is_unset
 from detlint.linter.modes.frames import Frame

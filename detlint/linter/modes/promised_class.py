@@ -7,7 +7,7 @@ import ast
 from detlint.conditions import Truth
 from detlint.linter.analysis.calls_elsewhere import heirs_with
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.modes.layers import parts_of_class
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.promised_class import has_no_mode_by_class
 from detlint.linter.modes.switches import switched

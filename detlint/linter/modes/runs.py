@@ -11,7 +11,7 @@ from detlint.layers import load_layers
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.calls_elsewhere import heirs_with
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import Kind, load_types
 from detlint.linter.modes.layers import decorated_to_switch, names_made
 from detlint.linter.modes.loaded_weights import LoadedWeights

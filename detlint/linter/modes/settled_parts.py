@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.source.nodes import identifier, is_own, walk
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.modes.events import ModeEvents
 from detlint.linter.modes.names import Key
 from detlint.linter.modes.switches import Mode

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from enum import Enum
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.source.nodes import identifier, walk
 from detlint.randomness import load_sources
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.nodes import identifier, walk
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from detlint.linter.analysis.calls import functions_called
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes
 from detlint.linter.modes.runs import MODEL

@@ -7,7 +7,7 @@ import re
 
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.calls_elsewhere import calls_elsewhere
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.effects import Event
 from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained

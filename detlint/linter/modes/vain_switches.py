@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.values import Kind
 from detlint.linter.modes.constructors import Constructors

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.only_values import only_value
-from detlint.linter.analysis.project import Module
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
 

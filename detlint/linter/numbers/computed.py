@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.elements import item
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.taken import elements_of, entries_at, taken
 from detlint.linter.analysis.values import Kind, Value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.calls import argument_of, functions_called
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.written_here import made_here
 from detlint.linter.numbers.given_to_helpers import unviewed

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from detlint.linter.analysis.calls import argument_of
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.written_here import made_here
 from detlint.linter.source.names import Binding, BindingKind, FunctionNode
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_here import kept_in, whole_here

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from string import digits
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.written_here import made_here, whole_here, written_out
 from detlint.linter.source.names import Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.called_models import is_untold
 from detlint.linter.source.names import unpacked

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from detlint.linter.analysis.calls import argument_of, dtype_named
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.parametrized import given_in_turn
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.taken import elements_of, made_by, taken
 from detlint.linter.analysis.values import Kind

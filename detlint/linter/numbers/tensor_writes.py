@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.source.nodes import arguments_of, identifier
 
 _EXACT = (ast.Add, ast.Sub, ast.Mult)

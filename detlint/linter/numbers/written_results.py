@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from fractions import Fraction
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.written_here import each_here, made_here, whole_here
 from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.rounding import rounding_table

@@ -24,7 +24,7 @@ from detlint.linter.source.nodes import identifier, is_own, names_in
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _Attribute = tuple[ast.ClassDef, str]
 _DEPTH = 10

@@ -36,7 +36,7 @@ from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _PASSING = ("Error", "Exception", "Warning", "Response", "Popen")  # objects that tell somebody something
 _CLASSES = ("cls", "_class", "_type", "__class__")

@@ -14,7 +14,7 @@ from detlint.linter.source.nodes import decorating, identifier, is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _MOST_STEPS = 4
 # Hashed by their value; other enums by their name.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.source.names import FunctionNode
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
     from detlint.linter.order.places import OrderPlaces
 
 

@@ -17,7 +17,7 @@ from detlint.linter.tables.order import order_table
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 # A data set of PyG asks whether the files of these lists are there, and reads them under the names of what follows.
 _EXPECTED = {"raw_file_names": "raw_paths", "processed_file_names": "processed_paths"}

@@ -14,7 +14,7 @@ from detlint.linter.order.meant import filled_in
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _STEPPING = frozenset({"step", "zero_grad"})
 _MOST_CALLS = 3

@@ -14,7 +14,7 @@ from detlint.linter.source.nodes import arguments_of, identifier, names_in
 from detlint.linter.tables.elements import element_table
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _MAX_STEPS = 3
 _COUNTERS = frozenset("ijkn")

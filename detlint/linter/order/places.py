@@ -18,7 +18,7 @@ from detlint.linter.source.nodes import holds_one, identifier, is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.flow import Flow
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 
 class OrderPlaces(OrderPartners):

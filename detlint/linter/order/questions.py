@@ -18,7 +18,7 @@ from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.flow import Flow
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _ENDINGS = ("", "s", "es", "d", "ed")

@@ -11,7 +11,7 @@ from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.tables.order import order_table
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _MOST_STEPS = 4  # through names and calls, which may lead back to themselves
 

@@ -15,7 +15,7 @@ from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 
 def taken_as(given: ast.expr, steps: Steps, ctx: Context) -> Sort:

@@ -10,7 +10,7 @@ from detlint.linter.analysis.calls_elsewhere import constructions
 from detlint.linter.tables.order import order_table
 
 if TYPE_CHECKING:
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 _MOST_FILES = 13
 _BY_NAME = ("__dict__", "vars", "getattr", "asdict", "dataclass")  # read attributes without naming them

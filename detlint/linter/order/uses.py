@@ -18,7 +18,7 @@ from detlint.linter.source.nodes import identifier, is_own
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 
 class OrderUses:

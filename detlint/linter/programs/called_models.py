@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.only_values import only_value
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.resolution import instance_attribute
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.nodes import identifier, is_own

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.classes import QUIET_BASES
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.program import calls_named
-from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, is_own, walk

@@ -19,7 +19,7 @@ from detlint.linter.source.nodes import decorating, identifier
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 # Functions that give a rate back, within limits.
 _KEEPS = frozenset({"builtins.float", "builtins.max", "builtins.min"})

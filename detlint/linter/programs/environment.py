@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from detlint.linter.analysis.dicts import looped_items, written_items
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import calls_named
-from detlint.linter.analysis.project import Module
 
 Constant = Callable[["ast.expr | None"], object]
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import functions_called
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.programs.predictions import is_read_only_at, is_trained_on, may_be_differentiated, takes_batch_of
 from detlint.linter.programs.step_calls import step_takes_same

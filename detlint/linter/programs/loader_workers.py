@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 
 _NAMED = re.compile(r"(^|_)(worker_init|seed_worker|worker_seed|init_fn)(_|$)")

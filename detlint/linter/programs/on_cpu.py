@@ -22,7 +22,7 @@ from detlint.linter.source.nodes import arguments_of, identifier, is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 # A name that says where a function runs.
 _ON_CPU = re.compile(r"(^|_)cpu(_|$)")

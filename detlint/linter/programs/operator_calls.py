@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.handed_on import handed_on
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import calls_named
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import mapped, written_out
 from detlint.linter.programs.compiled_branches import is_left_out_on_request

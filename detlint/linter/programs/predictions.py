@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from detlint.linter.analysis.flow import Flow
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.source.names import Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 

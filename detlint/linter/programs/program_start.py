@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.outline import is_main_guard
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.repairs import Change, insert_before
 from detlint.linter.source.names import FUNCTIONS, BindingKind
 

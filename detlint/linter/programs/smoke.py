@@ -10,9 +10,9 @@ import ast
 from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import returned
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.outline import is_main_guard
 from detlint.linter.analysis.program import executes, in_package
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.training import training_steps
 from detlint.linter.programs.unseen import led_to, shows_forms_only, tells_times_only

@@ -6,7 +6,7 @@ import ast
 import re
 
 from detlint.linter.analysis.calls import functions_called
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import FUNCTIONS, LOOPS, FunctionNode
 from detlint.linter.source.nodes import arguments_of, stored_names, walk

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import argument_of, functions_called
 from detlint.linter.analysis.calls_elsewhere import calls_elsewhere
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, walk
@@ -104,7 +104,7 @@ def _is_under(module: Module, node: ast.AST, flag: str) -> bool:
 
 
 def _is_asked(module: Module, test: ast.expr, flag: str, holds: bool, steps: int = 2) -> bool:
-    """Is a flag on where a condition holds (or does not): `flag`, `flag is not None`, `phase == "train"`, a name of one?"""
+    """Is a flag on where a condition holds (or not): `flag`, `flag is not None`, `phase == "train"`, a name of one?"""
     if isinstance(test, ast.BoolOp):
         all_alike = isinstance(test.op, ast.And) is holds
         return all_alike and any(_is_asked(module, part, flag, holds, steps) for part in test.values)

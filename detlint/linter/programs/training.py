@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from detlint.linter.analysis.calls import functions_called
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.source.index import Index
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, walk

@@ -12,7 +12,7 @@ from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 # Switches cuDNN alone, which leaves torch's own kernels as they are.
 _CUDNN_ONLY = "torch.backends.cudnn.flags"

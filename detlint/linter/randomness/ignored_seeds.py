@@ -22,7 +22,7 @@ from detlint.randomness import load_sources
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
+    from detlint.linter.analysis.module import Module
 
 # What functions and objects are given to draw from.
 _SEED = re.compile(r"_?((?!(use|set|reset|fix|with|has|num|n|max|no)_)\w+_)?(seed|random_state|rng|generator)")

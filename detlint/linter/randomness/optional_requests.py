@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import Program, calls_named
-from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier
 

@@ -6,8 +6,8 @@ import ast
 
 from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import in_package
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.smoke import is_trial
 from detlint.linter.randomness.seeding import seeding_of, seeds_in

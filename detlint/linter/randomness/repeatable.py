@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.analysis.context import Call
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.options import added, fields, given
 from detlint.linter.analysis.origins import FACTORIES, Origin, passed
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.texts import is_text
 from detlint.linter.analysis.values import Kind
 from detlint.linter.randomness.seeding import Seed

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.origins import origins
-from detlint.linter.analysis.project import Module
 from detlint.linter.randomness.seeding import Seed, place, seeds_in
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 

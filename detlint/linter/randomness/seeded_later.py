@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from detlint.linter.analysis.may_use import may_use
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import Program
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.reach import uses_of
 from detlint.linter.randomness.seeding import Seed, Seeding
 from detlint.linter.source.names import FunctionNode

@@ -13,9 +13,9 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import Argument, Call
 from detlint.linter.analysis.dicts import may_hold
 from detlint.linter.analysis.may_use import calls_among
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.origins import Origin, origins
 from detlint.linter.analysis.program import Program, calls_named, outermost_definition
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.reach import SEEDS, Reach, uses_of
 from detlint.linter.programs.loader_workers import in_loader_worker
 from detlint.linter.randomness.optional_requests import stays_off

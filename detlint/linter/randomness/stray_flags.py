@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from detlint.linter.analysis.attribute_writes import Write, attribute_writes
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 
 CUDNN_DETERMINISTIC = "torch.backends.cudnn.deterministic"
 # Flags of that name that there are besides (torch 2.13).

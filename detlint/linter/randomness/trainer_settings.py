@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.module import Module
 from detlint.linter.source.nodes import identifier
 
 _SETTING = "deterministic"

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.options import destination, flags_of
 from detlint.linter.analysis.program import Program, calls_named
-from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import trains
 from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, walk
