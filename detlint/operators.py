@@ -18,7 +18,7 @@ from detlint.rulebook import Trigger, parse_trigger
 from detlint.tables import DEVICES, PASSES, RULES_FOLDER, check_keys, one_of, read_table, word_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 Version = tuple[int, int]
 
@@ -75,6 +75,8 @@ _OPTIONAL: Final[Mapping[str, type]] = {
     "since": str,
     "until": str,
     "auditor-only": str,
+    "chosen-by": dict,
+    "chosen-unless": str,
     "note": str,
 }
 _WORDS: Final[Mapping[str, Collection[str]]] = {
@@ -101,7 +103,9 @@ class Operator:
     `exact_when` holds as well, the result is the same every time although torch raises its alert; the linter is then
     silent where nobody asks for deterministic algorithms. What is `only_in_training` it reports in files that train,
     what is `only_learned` on tensors that are known to come out of layers or weights, and what is `only_repeating`
-    where something says that the index names places more than once.
+    where something says that the index names places more than once. `chosen_by` holds the options by which other
+    libraries are told to call it, each with its words, and `chosen_unless` the environment variable under which they
+    ask for its deterministic form.
     """
 
     name: str
@@ -125,6 +129,8 @@ class Operator:
     only_in_training: bool
     only_learned: bool
     only_repeating: bool
+    chosen_by: Mapping[str, Sequence[str]] = field(hash=False)
+    chosen_unless: str
     table: Mapping[str, Any] = field(hash=False, compare=False, repr=False)
 
     @property
@@ -301,6 +307,8 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, tupl
         only_in_training=entry.get("only-in-training", False),
         only_learned=entry.get("only-learned", False),
         only_repeating=entry.get("only-repeating", False),
+        chosen_by=word_lists(path, {"chosen-by": {}, **entry}, "chosen-by", entry.get("chosen-by", {})),
+        chosen_unless=entry.get("chosen-unless", ""),
         table=entry,
     )
 

@@ -21,8 +21,8 @@ _MAX_STEPS = 8  # of names, keys and functions that lead on: `options = options[
 def written_items(module: Module, node: ast.expr, steps: int = _MAX_STEPS) -> Mapping[str, ast.expr] | None:
     """Return the items of `{"size": 8}` or `dict(size=8)`, also under a name or key that nothing else touches.
 
-    So of what a function or a property of the file gives back. None of anything else, and of a dictionary that is put
-    together: an absent key is absent for sure.
+    So of what a function or a property of the file gives back, and of what is put together of such. None of anything
+    else: an absent key is absent for sure.
     """
     if not steps:
         return None
@@ -43,19 +43,44 @@ def written_items(module: Module, node: ast.expr, steps: int = _MAX_STEPS) -> Ma
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         held = (written_items(module, node.value, steps - 1) or {}).get(key) if isinstance(key, str) else None
         return written_items(module, held, steps - 1) if held is not None else None
-    if isinstance(node, ast.Dict):
-        named = zip(node.keys, node.values, strict=True)
-        items = {key.value: value for key, value in named if isinstance(key, ast.Constant)}
-        plain = len(items) == len(node.keys) and all(isinstance(key, str) for key in items)
-        return items if plain else None  # type: ignore[return-value]
-    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "dict" and not node.args:
-        given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
-        return given if len(given) == len(node.keywords) else None
+    parts = _parts(node)
+    if parts is not None:
+        return _merged(module, parts, steps - 1)
     if isinstance(node, ast.Call):
         definitions = [module.project.definition(name) for name in module.inference.callees(node)]
         made = _given_back(module, definitions[0]) if len(definitions) == 1 else None
         return written_items(module, made, steps - 1) if made is not None else None
     return None
+
+
+def _parts(node: ast.expr) -> list[tuple[str | None, ast.expr]] | None:
+    """Return the entries of a dictionary in their order; those of another one, `{**base}`, stand under no key."""
+    if isinstance(node, ast.Dict):
+        parts: list[tuple[str | None, ast.expr]] = []
+        for key, value in zip(node.keys, node.values, strict=True):
+            word = key.value if isinstance(key, ast.Constant) else None
+            if key is not None and not isinstance(word, str):
+                return None
+            parts.append((word if isinstance(word, str) else None, value))
+        return parts
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return [(None, node.left), (None, node.right)]
+    if not isinstance(node, ast.Call):
+        return None
+    if getattr(node.func, "id", "") == "dict":
+        return [*((None, base) for base in node.args), *((word.arg, word.value) for word in node.keywords)]
+    copied = isinstance(node.func, ast.Attribute) and node.func.attr == "copy" and not node.args
+    return [(None, node.func.value)] if isinstance(node.func, ast.Attribute) and copied else None
+
+
+def _merged(module: Module, parts: list[tuple[str | None, ast.expr]], steps: int) -> Mapping[str, ast.expr] | None:
+    items: dict[str, ast.expr] = {}
+    for key, value in parts:
+        inner = {key: value} if key is not None else written_items(module, value, steps)
+        if inner is None:
+            return None
+        items.update(inner)
+    return items
 
 
 def _computed(module: Module, node: ast.Attribute) -> ast.expr | None:

@@ -11,6 +11,9 @@ from detlint.linter.analysis.program import calls_named
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier
 
+# What keeps settings under the names that it is given them by.
+_HOLDERS = ("SimpleNamespace", "Namespace", "EasyDict", "edict", "AttrDict", "ConfigDict", "Munch", "Box")
+
 
 def flags_of(option: ast.Call) -> list[str]:
     """Return what a call that declares an option calls it: `-s` and `--seed`."""
@@ -32,11 +35,20 @@ def added(name: str, module: Module) -> Iterator[ast.Call]:
 
 
 def fields(name: str, module: Module) -> Iterator[ast.expr]:
-    """Yield what `name` is in the classes of a file that say so in their bodies: `name: bool = True`."""
+    """Yield what `name` is in a file's classes that say so in their bodies, `name: bool = True`, and in its settings.
+
+    These are `SimpleNamespace(name=True)` and `EasyDict({"name": True})`.
+    """
     for holder in module.index.of_type(ast.ClassDef):
         for part in holder.body:
             if isinstance(part, ast.AnnAssign) and identifier(part.target) == name and part.value is not None:
                 yield part.value
+    for call in calls_named(module, _HOLDERS):
+        yield from (keyword.value for keyword in call.keywords if keyword.arg == name)
+        for display in call.args:
+            keys = display.keys if isinstance(display, ast.Dict) else []
+            named = (place for place, key in enumerate(keys) if isinstance(key, ast.Constant) and key.value == name)
+            yield from (display.values[place] for place in named if isinstance(display, ast.Dict))
 
 
 def decorated(function: FunctionNode, name: str) -> ast.Call | None:

@@ -14,7 +14,7 @@ from detlint.linter.analysis.defaults import text_by_default
 from detlint.linter.analysis.never_taken import is_never_run
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
-from detlint.linter.analysis.unsaid import Found, spread
+from detlint.linter.analysis.unsaid import Found, default_of_field, spread
 from detlint.linter.programs.autotuning import depends_on_choice
 from detlint.linter.programs.elementwise import compiles_no_sums
 from detlint.linter.programs.environment import environment_writes
@@ -58,6 +58,24 @@ def autotuned_products(call: Call, ctx: Context) -> Iterator[Finding]:
     switch = call.argument("val").value
     if call.name == _TUNABLE and ctx.truth(switch) is Truth.YES and not asks_for_deterministic_algorithms(ctx):
         yield ctx.finding(call.node, setting=call.name)
+
+
+@check_file("DET404")
+def autotuned_by_field(ctx: Context) -> Iterator[Finding]:
+    """`torch_compile_mode: str = "max-autotune"` in a class that derives from training arguments."""
+    if not ctx.module.holds_text(_AUTOTUNED):
+        return
+    for owner, info in ctx.module.classes.items():
+        bases = (ctx.rule.triggers_by_name.get(base) for base in ctx.inference.external_bases(info))
+        modes = {part.name for base in bases if base for part in base.parameters if part.name.endswith("mode")}
+        for field in owner.body if modes else ():
+            named = isinstance(field, ast.AnnAssign) and identifier(field.target) in modes
+            value = (
+                default_of_field(field.value) if isinstance(field, ast.AnnAssign) and named and field.value else None
+            )
+            mode = text_by_default(value, ctx) if value is not None else ""
+            if mode.startswith(_AUTOTUNED) and not asks_for_deterministic_algorithms(ctx):
+                yield ctx.finding(field, setting=f'mode="{mode}"')
 
 
 def _given(name: str, call: Call, ctx: Context) -> Found | None:

@@ -1,4 +1,4 @@
-"""Writes that some rounds of a loop leave out: under a condition, or as far as what each round brings reaches."""
+"""Writes that some rounds of a loop leave out, or that a loop may end before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.only_values import only_value
-from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS
+from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS
 from detlint.linter.source.nodes import identifier, names_in, stored_names, walk
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ _RECORDS = re.compile(
 )
 # Other processes fill what this one leaves out.
 _OTHERS = re.compile(r"(^|_)(rank|ranks|world|worker|workers|shard|shards)(_|$)", re.I)
+# What says how much room there is, more often than how much is needed.
+_LIMIT = re.compile(r"(^|_)(max|limit|capacity|horizon|longest)(_|$|(?=\d))", re.I)
 _FILLING = frozenset({"append", "add", "extend", "insert", "update"})
 
 
@@ -43,6 +45,49 @@ def some_rounds_leave_out(written: ast.Subscript, ctx: Context) -> bool:
         return False
     elsewhere = asked is not None and any(name in again or _OTHERS.search(name) for name in names_in(asked))
     return not elsewhere and not _keeps_record(function, loops[0], written, ctx)
+
+
+def may_stop_early(written: ast.Subscript, ctx: Context) -> bool:
+    """`out[n] = x` and `n += 1` in `while not done:`, or `out[t] = x` before `if done: break`, and none asks how far.
+
+    So where the memory has room for as many rounds as there may be at most.
+    """
+    function = ctx.function(written)
+    loop = next((parent for parent in ctx.ancestors(written) if isinstance(parent, LOOPS)), None)
+    place = written.slice.elts[0] if isinstance(written.slice, ast.Tuple) else written.slice
+    made = only_value(ctx.module, written.value)
+    if function is None or loop is None or not isinstance(place, ast.Name) or not isinstance(made, ast.Call):
+        return False
+    bounds = names_in(made) | {place.id}
+    if not _has_room(made) or not _ends_at_will(loop, bounds) or next(ctx.module.index.branches_around(written), None):
+        return False
+    uses = [part for part in walk(function) if isinstance(part, ast.Name) and part.id == place.id]
+    return all(isinstance(use.ctx, ast.Store) or _names_place(use, ctx) for use in uses)
+
+
+def _has_room(made: ast.Call) -> bool:
+    sizes = [part for size in made.args for part in walk(size)]
+    return any(
+        _LIMIT.search(identifier(part))
+        if isinstance(part, (ast.Name, ast.Attribute))
+        else isinstance(part, ast.Constant)
+        for part in sizes
+    )
+
+
+def _ends_at_will(loop: ast.For | ast.AsyncFor | ast.While, bounds: Set[str]) -> bool:
+    """Does something end a loop that has nothing to do with its rounds or with the room that there is?"""
+    if isinstance(loop, ast.While) and not isinstance(loop.test, ast.Constant):
+        return bounds.isdisjoint(names_in(loop.test))
+    ends = [part for part in loop.body if isinstance(part, ast.If) and isinstance(part.body[-1], ast.Break)]
+    return bool(ends) and all(bounds.isdisjoint(names_in(end.test)) for end in ends)
+
+
+def _names_place(use: ast.Name, ctx: Context) -> bool:
+    """`n` of `out[n] = x`; whoever reads `out[:n]`, or gives `n` back, knows how far it was written."""
+    around = ctx.parent(use)
+    around = ctx.parent(around) if isinstance(around, ast.Tuple) else around
+    return isinstance(around, ast.Subscript) and isinstance(around.ctx, ast.Store)
 
 
 def _condition(statement: ast.stmt, loop: ast.AST, brought: Set[str], ctx: Context) -> ast.expr | None:

@@ -15,7 +15,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.forms import gives_form_alone
 from detlint.linter.memory.marks import adds_up, is_mask, marks, sets_places
-from detlint.linter.memory.rounds import some_rounds_leave_out
+from detlint.linter.memory.rounds import may_stop_early, some_rounds_leave_out
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, unless_none, walk
@@ -343,7 +343,8 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
             return (Fate.ADDED_TO if outcome is None and _is_added_to(parent, ctx) else outcome), parent
         if isinstance(ctx.parent(parent), ast.AugAssign):
             return Fate.ADDED_TO, parent
-        marked = is_mask(parent.slice, ctx) or sets_places(parent, ctx) or some_rounds_leave_out(parent, ctx)
+        marked = is_mask(parent.slice, ctx) or sets_places(parent, ctx)
+        marked = marked or some_rounds_leave_out(parent, ctx) or may_stop_early(parent, ctx)
         return (Fate.MARKED if marked else Fate.WRITTEN), parent
     if isinstance(parent, ast.Compare):
         identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)

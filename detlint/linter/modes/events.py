@@ -296,6 +296,7 @@ class ModeEvents(ModeEffects, ABC):
         calls = self._calls.get(scope, {})
         functions = self._seeing(key.owner)
         if isinstance(key.owner, ast.ClassDef):
+            yield from self._construction_events(calls, scope, functions.get("__init__"), key)
             functions = {**self._seeing(scope.node), **functions}
             yield from self._inherited_events(calls, key, key.owner)
         for name, function in functions.items():
@@ -309,6 +310,18 @@ class ModeEvents(ModeEffects, ABC):
                     made = self._made_in(function, key) if mode is Mode.TRAIN else None
                     asked = self.asked_by(function, key, call) if mode is Mode.UNKNOWN else None
                     yield Event(call, mode, made, asked=asked)
+
+    def _construction_events(
+        self, calls: dict[str, list[ast.Call]], scope: Scope, initializer: FunctionNode | None, key: Key
+    ) -> Iterator[Event]:
+        """`averaged = EMA(net)`, where `averaged.shadow` is spoken of: what the `__init__` of its class does."""
+        owner = key.owner if isinstance(key.owner, ast.ClassDef) else None
+        if owner is None or initializer is None or owner in self.index.ancestors(scope.node):
+            return
+        for call in calls.get(owner.name, ()):
+            mode = self.effect(initializer, key, call)
+            if mode is not Mode.SAME:
+                yield Event(call, mode, self._made_in(initializer, key))
 
     def _inherited_events(self, calls: dict[str, list[ast.Call]], key: Key, owner: ast.ClassDef) -> Iterator[Event]:
         """`self.train_model(loader)`, a method of a base class: what it does to the model that it did not make."""

@@ -25,6 +25,8 @@ _PREPARING = frozenset(
     {"accelerate.Accelerator.prepare", "apex.amp.initialize"}
     | {"lightning.fabric.Fabric.setup", "lightning.fabric.Fabric.setup_module"}
 )
+# Under these names wrappers keep the model that they are given.
+_INSIDE = ("module", "_orig_mod")
 # How many functions hand on what they are given to another that gives it back.
 _MAX_CALLS = 3
 _COPYING = frozenset(
@@ -97,10 +99,17 @@ class ModelNames:
                 if inner is None:
                     return node
                 node = inner
-            elif isinstance(node, ast.Attribute) and node.attr in ("module", "_orig_mod"):
+            elif isinstance(node, ast.Attribute) and self._is_inside_wrapper(node):
                 node = node.value
             else:
                 return node
+
+    def _is_inside_wrapper(self, part: ast.Attribute) -> bool:
+        """`wrapped.module`, and not what a class of this file that is no module itself keeps under that name."""
+        if part.attr not in _INSIDE:
+            return False
+        keeper = self.self_class(part.value) if isinstance(part.value, ast.Name) else None
+        return keeper is None or self.module.inference.is_module_class(self.module.qualified(keeper))
 
     def _kept(self, call: ast.Call) -> ast.expr | None:
         if isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING:
@@ -180,8 +189,19 @@ class ModelNames:
                 if isinstance(owner, ast.ClassDef) and first and first[0] is binding.node:
                     return owner
             elif binding.kind is BindingKind.ASSIGN and isinstance(binding.value, ast.Call):
-                return class_made(self.module, name)
+                return class_made(self.module, name) or self._keeper_made(name)
         return None
+
+    def _keeper_made(self, name: ast.Name) -> ast.ClassDef | None:
+        """`averaged = EMA(net)`: the class of this file, no module itself, of which this is the only instance there."""
+        bindings = self.module.definitions(name)
+        call = bindings[0].value if len(bindings) == 1 and not bindings[0].index else None
+        names = self.module.inference.callees(call) if isinstance(call, ast.Call) else ()
+        found = self.module.project.definition(names[0]) if len(names) == 1 else None
+        if found is None or found[0] is not self.module or self.module.inference.is_module_class(names[0]):
+            return None
+        only = list(constructions(names[0], self.module)) == [call]
+        return found[1] if only and isinstance(found[1], ast.ClassDef) else None
 
     def class_behind(self, key: Key) -> ast.ClassDef | None:
         """Return the class whose method's `self` a variable is."""
@@ -233,7 +253,7 @@ class ModelNames:
                 continue
             if isinstance(parent, ast.Attribute):
                 around = self.index.parents.get(parent)
-                if not isinstance(around, ast.Call) and parent.attr in ("module", "_orig_mod"):
+                if not isinstance(around, ast.Call) and self._is_inside_wrapper(parent):
                     node = parent
                     continue
             if isinstance(around, ast.Call) and self._kept(around) is node:

@@ -69,11 +69,12 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class _Trace:
-    """What one question about a mode has met so far."""
+    """What one question about a mode has met so far; `copied` where it is that of a copy."""
 
     reasons: dict[ast.AST, Reason] = field(default_factory=dict)
     modes: set[Mode] = field(default_factory=set)
     seen: set[tuple[ast.AST, Key]] = field(default_factory=set)
+    copied: bool = False
 
 
 class Modes(OtherNames):
@@ -110,8 +111,9 @@ class Modes(OtherNames):
         if from_torchvision_by_name(self.module, node):
             return Mode.TRAIN
         copied = self.copied(node)
+        key = self.key(copied) if copied is not None else None
         if copied is not None:
-            return self.mode_of(copied)
+            return self._mode_as_copied(key, copied) if key is not None else self.mode_of(copied)
         modes = [self._made_by(name, node, index) for name in self.module.inference.callees(node)]
         return _same(*modes) if modes else Mode.UNKNOWN
 
@@ -180,6 +182,12 @@ class Modes(OtherNames):
         trace = _Trace()
         self._trace(key, node, trace)
         return tuple(trace.reasons.values()), frozenset(trace.modes)
+
+    def _mode_as_copied(self, key: Key, node: ast.AST) -> Mode:
+        """Return the mode that a copy starts in: what happens to the model beside or afterwards does not reach it."""
+        trace = _Trace(copied=True)
+        self._trace(key, node, trace)
+        return self._one(frozenset(trace.modes))
 
     def _trace(self, key: Key, node: ast.AST, trace: _Trace) -> None:
         if (node, key) in trace.seen or len(trace.seen) > _MAX_PLACES:
@@ -302,7 +310,8 @@ class Modes(OtherNames):
             peer = self.peer(module)
             given = given_to(function, key.name, call)
             inner = peer.key(given) if given is not None else None
-            if (not own and peer.leaving_train) or (inner is not None and peer._is_switched_beside(inner, call)):
+            beside = (not own and peer.leaving_train) or (inner is not None and peer._is_switched_beside(inner, call))
+            if beside and not trace.copied:
                 trace.modes.add(Mode.UNKNOWN)
             else:
                 peer._trace_given(key, function, call, trace)

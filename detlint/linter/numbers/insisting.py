@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TypeGuard
 
@@ -30,6 +31,8 @@ _STEPS = 2  # of functions that hand on what one of them says
 _SAME_TRUTH = ("builtins.bool", "builtins.int")
 _WARNING = frozenset({"warn", "warning", "error", "critical"})
 _VERDICTS = frozenset({"ok", "passed", "passes", "pass", "success", "valid", "correct", "good"})
+# Functions whose result is a verdict, whatever callers do with it: `check_parity`, `verify_outputs`.
+_VERIFIES = re.compile(r"(^|_)(check|verify|validate)_|(^|_)(match|matches|parity|consistent|consistency)(_|$)")
 # How functions that compare are given what they say where that fails.
 _MESSAGES = ("msg", "err_msg")
 _HANDED_ON = ("item", "tolist", "numpy", "cpu")
@@ -74,13 +77,15 @@ def insists_on_bound(compare: ast.Compare, ctx: Context) -> bool:
 def is_asserted(compare: ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
     """`assert a == b`, `self.assertTrue(a == b and c)`, and `same = a == b` before either.
 
-    So `return a == b` of a function whose calls are.
+    So `return a == b` of a function whose calls are, or that is named after what it checks.
     """
     parent = ctx.parent(compare)
     while _holds(parent, compare):
         compare, parent = parent, ctx.parent(parent)
     if isinstance(parent, ast.Return):
         function = ctx.function(parent)
+        if function is not None and _VERIFIES.search(function.name):
+            return True
         sites = calls_of(function, ctx) if function is not None and steps else ()
         return any(site is not None and is_asserted(site[1], site[0], steps - 1) for site in sites)
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):

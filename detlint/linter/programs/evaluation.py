@@ -64,7 +64,7 @@ def is_inference(module: Module, node: ast.AST) -> bool:
     """
     in_training_step = shares_training_step(module, node)
     if without_gradients(module, node):
-        return not in_training_step or _is_given_evaluation_data(module, node)
+        return not in_training_step or _is_given_evaluation_data(module, node) or _is_read_at_held_out(module, node)
     if in_training_step:
         return isinstance(node, ast.Call) and (
             _is_for_held_out_data(module, node)
@@ -91,6 +91,11 @@ def _is_given_evaluation_data(module: Module, node: ast.AST) -> bool:
     bindings = module.definitions(called) if isinstance(called, ast.Name) else ()
     held = bool(bindings) and all(binding.kind is BindingKind.ASSIGN for binding in bindings)
     return any(map(_takes_evaluation_data, arguments_of(node) if held and isinstance(node, ast.Call) else [node]))
+
+
+def _is_read_at_held_out(module: Module, node: ast.AST) -> bool:
+    """`(net(x).argmax(dim=1) == y)[val_mask]`, whatever else of the output there is."""
+    return isinstance(node, ast.Call) and is_read_only_at(module, node, _takes_evaluation_data)
 
 
 def _is_for_held_out_data(module: Module, call: ast.Call) -> bool:

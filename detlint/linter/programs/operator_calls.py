@@ -112,6 +112,14 @@ def _entries_of(code: str, version: str, devices: tuple[str, ...], passes: tuple
     return by_last
 
 
+def operators_chosen(ctx: Context) -> tuple[Operator, ...]:
+    """Return the rule's entries under the settings in force that other libraries call where an option says so."""
+    tables = operator_entries(ctx).values()
+    return tuple(
+        dict.fromkeys(each for table in tables for _, found in table.values() for each in found if each.chosen_by)
+    )
+
+
 @lru_cache(maxsize=32)
 def _asked_for(code: str, version: str, devices: tuple[str, ...], passes: tuple[str, ...]) -> frozenset[str]:
     """Return the arguments that the entries' conditions ask for."""

@@ -44,12 +44,16 @@ def _is_batch(module: Module, node: ast.expr, names_data: Callable[[ast.AST], bo
 
 def is_read_only_at(module: Module, call: ast.Call, names_data: Callable[[ast.AST], bool], steps: int = 2) -> bool:
     """`output = model(x)`, and then `output[idx_val]` and nothing else: is the output of such data alone looked at?"""
-    uses = [use for binding in _bound(module, call) for use in module.flow_at(call).uses(binding)]
+    bound = list(_bound(module, call))
+    uses = [use for binding in bound for use in module.flow_at(call).uses(binding)] if bound else [call]
     return bool(uses) and all(_is_read_at(module, use, names_data, steps) for use in uses)
 
 
 def _is_read_at(module: Module, use: ast.AST, names_data: Callable[[ast.AST], bool], steps: int) -> bool:
+    """`output[idx_val]`, `(output.argmax(dim=1) == labels)[idx_val]`."""
     parent = module.index.parents.get(use)
+    while isinstance(parent, (ast.Compare, ast.BinOp)):
+        use, parent = parent, module.index.parents.get(parent)
     if isinstance(parent, ast.Subscript) and parent.value is use:
         return names_data(parent.slice)
     around = module.index.parents.get(parent) if parent is not None else None
