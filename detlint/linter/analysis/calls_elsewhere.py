@@ -9,6 +9,7 @@ from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.nodes import receiver_of
 
 _MOST_FILES = 24  # with a name that more files hold, as `evaluate` may be, calls are not looked for
 
@@ -58,7 +59,7 @@ def constructions(made: str, place: Module) -> Iterator[ast.Call]:
                 yield call
     for call in place.index.calls_by_name.get("__init__", ()):
         heir = place.index.class_at(call)
-        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        receiver = receiver_of(call)
         is_super = isinstance(receiver, ast.Call) and getattr(receiver.func, "id", "") == "super"
         if is_super and heir is not None and any(made == info.name for info in _bases_of(heir, place)):
             yield call

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.nodes import receiver_of
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.module import Module
@@ -108,7 +109,7 @@ def _registered(module: Module) -> Iterator[_Write]:
     """`self.register_buffer("mean", torch.zeros(3))` sets an attribute too, as does `add_state` of a metric."""
     for method, keyword in _REGISTRATIONS.items():
         for call in module.index.calls_by_name.get(method, ()):
-            receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+            receiver = receiver_of(call)
             given: dict[str | None, ast.expr] = dict(zip(("name", keyword), call.args, strict=False))
             given.update({key.arg: key.value for key in call.keywords})
             match given.get("name"), given.get(keyword):

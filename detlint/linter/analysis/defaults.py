@@ -234,8 +234,10 @@ def _option(name: str, module: Module) -> Truth:
 
 
 def _declaring(name: str, module: Module) -> Iterable[Module]:
+    """Return the file itself, a notebook too, and those of the project that mention a setting."""
     search = module.project.search(name, module, _DECLARING)
-    return (module,) if search is None else map(module.project.at, search.found or ())
+    others = map(module.project.at, search.found or ()) if search is not None else ()
+    return dict.fromkeys((module, *others))
 
 
 def _truth_of_field(value: ast.expr) -> Truth:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.element_sort import Move, Step, Steps
 from detlint.linter.source.index import Index
+from detlint.linter.source.nodes import receiver_of
 
 
 def entries(container: ast.Name | ast.Attribute, index: Index) -> Iterator[tuple[ast.expr, Steps]]:
@@ -69,7 +70,7 @@ def put_in(
 
 def _holder(index: Index, call: ast.Call, text: str, place: ast.AST) -> tuple[bool, list[ast.expr]]:
     """Does a method call fill the container, or an entry of it? With the key of the entry."""
-    filled = call.func.value if isinstance(call.func, ast.Attribute) else None
+    filled = receiver_of(call)
     if isinstance(filled, ast.Call) and isinstance(filled.func, ast.Attribute) and filled.func.attr == "setdefault":
         return _stands_for(index, filled.func.value, text, place), filled.args[:1]
     if isinstance(filled, ast.Subscript):

@@ -15,7 +15,7 @@ from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.outline import as_attribute, is_main_guard
 from detlint.linter.analysis.used_names import names_led_to
 from detlint.linter.source.names import FUNCTIONS, BindingKind
-from detlint.linter.source.nodes import decorating, identifier, walk
+from detlint.linter.source.nodes import decorating, identifier, receiver_of, walk
 from detlint.randomness import load_sources
 
 _ENTRY_DECORATORS = (
@@ -320,7 +320,7 @@ def executes(module: Module, statement: ast.stmt) -> bool:
 
 def _tells_library(module: Module, call: ast.Call, names: tuple[str, ...]) -> bool:
     """`nest_asyncio.apply()`: is another library told something, and given nothing to work with?"""
-    library = call.func.value if isinstance(call.func, ast.Attribute) else None
+    library = receiver_of(call)
     if call.args or call.keywords or not isinstance(library, ast.Name):
         return False
     imported = [binding.kind for binding in module.index.root.bindings.get(library.id, ())] == [BindingKind.IMPORT]

@@ -19,7 +19,7 @@ from detlint.linter.numbers.optimised import are_trained_apart
 from detlint.linter.numbers.routes import are_apart, maker_of, share_inputs
 from detlint.linter.numbers.shares import adds_up_to_one
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, receiver_of
 from detlint.linter.tables.rounding import rounding_table
 
 # Functions that fail by themselves where two sides are not equal.
@@ -79,7 +79,7 @@ def exact_equality_of_results(ctx: Context) -> Iterator[Finding]:
     """`assert grads.equal(others)`, where nothing but what was computed tells that `grads` are tensors."""
     known = ctx.rule.triggers_by_name
     for call in ctx.module.index.calls_by_name.get("equal", ()):
-        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        receiver = receiver_of(call)
         if receiver is None or len(call.args) != 1 or not known.keys().isdisjoint(ctx.callees(call)):
             continue
         asked = insists(call, ctx) and is_computed(ctx.module, receiver)

@@ -27,7 +27,7 @@ from detlint.linter.order.takers import is_taken_as_set
 from detlint.linter.order.ties import leaves_ties
 from detlint.linter.programs.glob_patterns import leaves_ending_open, names_one_path
 from detlint.linter.source.names import FUNCTIONS, BindingKind
-from detlint.linter.source.nodes import arguments_of, unless_none
+from detlint.linter.source.nodes import arguments_of, receiver_of, unless_none
 from detlint.linter.tables.order import order_table
 
 _THROUGH_ALL = "pathlib.Path.rglob"
@@ -71,7 +71,7 @@ def _serves_any(call: Call, ctx: Context) -> bool:
     function = ctx.function(call.node)
     if is_unit_test(ctx.module) or (function is not None and function.name.startswith("test_")):
         return True
-    method = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+    method = receiver_of(call.node)
     folders = [*call.node.args[:1], *([method] if method is not None else ())]
     return any(is_just_made(folder, ctx) for folder in folders)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.programs.freezing import ATTRIBUTE, METHOD, is_turned_off, turns_gradients_off
 from detlint.linter.source.names import FunctionNode
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import identifier, is_own, receiver_of, walk
 
 _PARAMETERS = ("parameters", "named_parameters")
 
@@ -23,12 +23,12 @@ def _frozen(made: FunctionNode) -> Iterator[str]:
     """Yield the attributes that a constructor freezes, whatever it is given."""
     for statement in made.body:
         if isinstance(statement, ast.Expr) and is_turned_off(statement.value):
-            yield _kept(_receiver(statement.value))
+            yield _kept(receiver_of(statement.value))
         elif isinstance(statement, ast.Assign) and any(is_turned_off(part) for part in _chain(statement.value)):
             yield from map(_kept, statement.targets)
         elif isinstance(statement, ast.For) and any(map(turns_gradients_off, statement.body)):
             looped = [part for part in _chain(statement.iter) if identifier(part.func) in _PARAMETERS]
-            yield from (_kept(_receiver(part)) for part in looped)
+            yield from (_kept(receiver_of(part)) for part in looped)
 
 
 def _chain(value: ast.expr) -> Iterator[ast.Call]:
@@ -36,11 +36,7 @@ def _chain(value: ast.expr) -> Iterator[ast.Call]:
     link: ast.expr | None = value
     while isinstance(link, ast.Call):
         yield link
-        link = _receiver(link)
-
-
-def _receiver(call: ast.expr) -> ast.expr | None:
-    return call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+        link = receiver_of(link)
 
 
 def _kept(node: ast.expr | None) -> str:

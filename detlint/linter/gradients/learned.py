@@ -10,7 +10,7 @@ from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
-from detlint.linter.source.nodes import arguments_of, identifier, is_own
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, receiver_of
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _gives_learned(call: ast.Call, ctx: Context, steps: int) -> bool:
         return True
     if steps and is_own(call.func) and any(_returns_learned(name, ctx, steps - 1) for name in ctx.callees(call)):
         return True
-    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    receiver = receiver_of(call)
     given = arguments_of(call)
     return any(is_learned(part, ctx, steps) for part in (receiver, *given) if part is not None)
 

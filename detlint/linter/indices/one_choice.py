@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.stands_for import results, stands_for
 from detlint.linter.indices.positions import SAME_ELEMENTS
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, receiver_of
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -52,7 +52,7 @@ def _mask_of(call: ast.Call, ctx: Context) -> ast.expr | None:
         return None
     if "torch.nonzero" in names:
         return call.args[0] if call.args else None
-    return call.func.value if isinstance(call.func, ast.Attribute) else None
+    return receiver_of(call)
 
 
 def _is_part_of_sorted_choices(index: ast.expr, ctx: Context) -> bool:

@@ -15,7 +15,7 @@ from detlint.linter.modes.frames import Frame
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import Mode
 from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, FunctionNode, Scope, parameters
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import receiver_of, walk
 
 MAX_DEPTH = 6
 _MANAGERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
@@ -182,7 +182,7 @@ class ModeEffects(ConditionalSwitches, ABC):
 
     def _names_within(self, call: ast.Call, key: Key, peer: ModeEffects, function: FunctionNode) -> Iterator[Key]:
         """Yield what a model is called inside a function: its parameter, or the attribute of the same object."""
-        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        receiver = receiver_of(call)
         for parameter, _ in parameters(function.args):
             given = given_to(function, parameter.arg, call)
             if given is not None and self.key(given) == key:

@@ -13,6 +13,7 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.eval_mode_training import EvalModeTraining, eval_mode_trainings
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
+from detlint.linter.source.nodes import receiver_of
 
 # Files that call such a function are read as a whole: how many of them.
 _MOST_FILES = 4
@@ -31,7 +32,7 @@ class EvalModeHelper:
 def eval_mode_helpers(module: Module) -> Iterator[EvalModeHelper]:
     """Yield the switches to eval mode that a file's functions leave on for others."""
     for switch in module.index.calls_by_name.get("eval", ()) if not is_test_file(module) else ():
-        model = switch.func.value if isinstance(switch.func, ast.Attribute) else None
+        model = receiver_of(switch)
         function = module.index.function_at(switch)
         if switched(switch) is not Mode.EVAL or not isinstance(model, ast.Name) or not isinstance(function, FUNCTIONS):
             continue

@@ -23,7 +23,7 @@ from detlint.linter.modes.switches import Mode, switched, switches_any
 from detlint.linter.modes.training_runs import TrainingRuns
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import LOOPS, FunctionNode
-from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, receiver_of, walk
 
 # Files that call a method which trains: how many of them are read as a whole.
 _MOST_FILES = 8
@@ -61,7 +61,7 @@ def _switches_of(info: ClassInfo) -> Iterator[tuple[Module, ast.Call]]:
     inherits = file_trains(info.module)
     for ancestor in info.module.inference.mro(info) if inherits else (info,):
         for switch in ancestor.module.index.calls_by_name.get("eval", ()):
-            held = switch.func.value if isinstance(switch.func, ast.Attribute) else None
+            held = receiver_of(switch)
             own = held is not None and is_own(held) and switched(switch) is Mode.EVAL
             if own and ancestor.module.index.class_at(switch) is ancestor.node:
                 yield ancestor.module, switch
@@ -180,7 +180,7 @@ class _Holder:
 
     def _is_of_object(self, place: Module, call: ast.Call) -> bool:
         """Is a method called of such an object: of its base class by itself, or of what nothing else is known of?"""
-        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        receiver = receiver_of(call)
         if receiver is None or isinstance(receiver, ast.Call):
             return False
         if isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):

@@ -16,7 +16,7 @@ from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes
 from detlint.linter.source.index import Index
 from detlint.linter.source.names import FunctionNode, parameters
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import identifier, is_own, receiver_of, walk
 
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
 # Of these it is certain that they make no model themselves.
@@ -165,7 +165,7 @@ def _calls_in(function: FunctionNode) -> Iterator[ast.Call]:
 
 
 def _is_method_of(call: ast.Call, made: ast.Call, module: Module) -> bool:
-    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    receiver = receiver_of(call)
     bindings = module.definitions(receiver) if isinstance(receiver, ast.Name) else ()
     return any(binding.value is made for binding in bindings)
 

@@ -13,7 +13,7 @@ from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.switches import may_switch, switched, switches_any
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import arguments_of, identifier, is_own, unless_none, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, receiver_of, unless_none, walk
 
 # Methods that return the model they are called on and leave its mode alone.
 _KEEPING = frozenset(
@@ -269,7 +269,7 @@ class ModelNames:
             return
         for call in self.index.calls_by_name.get(function.name, ()):
             if isinstance(owner, ast.ClassDef):
-                receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+                receiver = receiver_of(call)
                 if isinstance(receiver, ast.Name) and self.self_class(receiver) is owner:
                     yield call
             elif isinstance(call.func, ast.Name) and self.means(call.func, function):
@@ -369,5 +369,5 @@ def given_to(function: FunctionNode, name: str, call: ast.Call) -> ast.expr | No
 def called_on(method: FunctionNode, name: str, call: ast.Call) -> ast.expr | None:
     """Return `net` of `net.evaluate(rows)`, which the method knows under the name of its first parameter, `self`."""
     first = [argument.arg for argument in (*method.args.posonlyargs, *method.args.args)][:1]
-    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    receiver = receiver_of(call)
     return receiver if name == "self" and first == ["self"] else None

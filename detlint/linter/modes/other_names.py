@@ -10,6 +10,7 @@ from functools import cached_property
 from detlint.linter.modes.events import ModeEvents
 from detlint.linter.modes.names import Key
 from detlint.linter.modes.switches import Mode, switched
+from detlint.linter.source.nodes import receiver_of
 
 
 class OtherNames(ModeEvents, ABC):
@@ -62,14 +63,15 @@ class OtherNames(ModeEvents, ABC):
 
     def _is_put_in_train_mode_again(self, leaving: ast.Call) -> bool:
         """`net.eval()`, and `net.train()` on every way out of the function."""
-        function, model = self.index.function_at(leaving), _receiver(leaving)
+        function, model = self.index.function_at(leaving), _model_of(leaving)
         back = [
             call
             for call in self.index.calls_by_name.get("train", ())
-            if switched(call) is Mode.TRAIN and self.index.function_at(call) is function and _receiver(call) == model
+            if switched(call) is Mode.TRAIN and self.index.function_at(call) is function and _model_of(call) == model
         ]
         return bool(back) and not self.module.flow_at(leaving).path(leaving, None, avoiding=back)
 
 
-def _receiver(call: ast.Call) -> str:
-    return ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+def _model_of(switch: ast.Call) -> str:
+    receiver = receiver_of(switch)
+    return ast.unparse(receiver) if receiver is not None else ""

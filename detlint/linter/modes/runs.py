@@ -23,7 +23,7 @@ from detlint.linter.programs.predictions import leaves_graph
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import trains
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
-from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
+from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, receiver_of, walk
 
 # Methods by which models predict, other than by being called.
 PREDICTS = re.compile(
@@ -173,7 +173,7 @@ class ModelRuns:
 
     def _model_behind_method(self, call: ast.Call) -> ast.expr | None:
         """`loss = self._forward_pass(x, y)`: the model that a helper of the class runs, in training as well."""
-        name = call.func.value if isinstance(call.func, ast.Attribute) else None
+        name = receiver_of(call)
         owner = self.modes.self_class(name) if isinstance(name, ast.Name) else None
         method = self.module.inference.class_info(owner).methods.get(identifier(call.func)) if owner else None
         if owner is None or method is None or not is_inference(self.module, call):

@@ -20,7 +20,7 @@ from detlint.linter.programs.step_calls import makes_steps
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import training_steps
 from detlint.linter.source.names import FunctionNode, Scope
-from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, receiver_of, walk
 
 _STEPS = ("backward", "manual_backward", "step")
 # A function of such a name is worth a look: does it train?
@@ -154,7 +154,7 @@ class TrainingRuns:
 
     def _outside(self, key: Key, call: ast.Call, module: Module, function: FunctionNode) -> Key | None:
         """Return what the caller of a function calls the model that goes by `key` inside of it."""
-        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        receiver = receiver_of(call)
         if key.owner is function:
             first = [part.arg for part in function.args.args[:1]]
             given = receiver if receiver is not None and [key.name] == first else given_to(function, key.name, call)

@@ -19,7 +19,7 @@ from detlint.linter.numbers.written_results import written_as
 from detlint.linter.programs.called_models import is_engine_run, is_model
 from detlint.linter.programs.left_on import takes_default
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import identifier, is_own, receiver_of, walk
 from detlint.linter.tables.rounding import rounding_table
 
 # The distance of neighbouring numbers at 1.0.
@@ -184,7 +184,7 @@ def _cast_in_place(module: Module, call: ast.Call) -> Iterator[str]:
     called, function = ast.unparse(call.func), module.index.function_at(call)
     for name in (*_CASTS, "to"):
         for cast in module.index.calls_by_name.get(name, ()):
-            receiver = cast.func.value if isinstance(cast.func, ast.Attribute) else None
+            receiver = receiver_of(cast)
             alone = isinstance(module.index.parents.get(cast), ast.Expr) and cast.lineno < call.lineno
             if receiver is not None and alone and module.index.function_at(cast) is function:
                 named = _CASTS.get(name) or _written_dtype(module, cast)

@@ -16,7 +16,7 @@ from detlint.linter.order.questions import OrderQuestions
 from detlint.linter.order.spares import is_taken_for_new_memory
 from detlint.linter.programs.trial_runs import SHAPES
 from detlint.linter.source.names import FUNCTIONS, LOOPS
-from detlint.linter.source.nodes import holds_one, identifier, names_in
+from detlint.linter.source.nodes import holds_one, identifier, names_in, receiver_of
 
 _AT_MOST_ONE = frozenset({(ast.Eq, 1), (ast.LtE, 1), (ast.Lt, 2)})
 _RAISES = re.compile(r"(^|_)(raise|error|fail|exit|abort|fatal)(_|$)")
@@ -331,7 +331,7 @@ def _things_in(node: ast.AST) -> set[str]:
     What is called is none of them: neither `len` nor the method in `files.keys()`; nor is what a comprehension binds.
     """
     if isinstance(node, ast.Call):
-        method = node.func.value if isinstance(node.func, ast.Attribute) else None
+        method = receiver_of(node)
         given = (method, *node.args, *(keyword.value for keyword in node.keywords))
         return {name for part in given if part is not None for name in _things_in(part)}
     if isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):

@@ -8,6 +8,7 @@ from detlint.linter.analysis.program import program_of
 from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.order.choice import LoopChoice
 from detlint.linter.randomness.seeding import seeds_in
+from detlint.linter.source.nodes import receiver_of
 from detlint.randomness import load_sources
 
 _STREAMS = ("numpy.random.Generator.", "numpy.random.RandomState.", "random.Random.")
@@ -25,7 +26,7 @@ class LoopDraws(LoopChoice):
     def _draws_from_one_stream(self, call: ast.Call) -> bool:
         """A draw from what was seeded before the loop: each element gets the numbers that are next."""
         names = self._places.inference.callees(call)
-        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        receiver = receiver_of(call)
         if receiver is not None and any(name.startswith(_STREAMS) for name in names):
             return self._is_stream(receiver)
         draw = next(filter(None, map(load_sources().draws.get, names)), None)

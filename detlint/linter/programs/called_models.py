@@ -9,7 +9,7 @@ from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.resolution import instance_attribute
 from detlint.linter.analysis.values import Kind
-from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.source.nodes import identifier, is_own, receiver_of
 from detlint.linter.tables.rounding import rounding_table
 
 # Names of outputs, or none of them, and inputs.
@@ -48,7 +48,7 @@ def is_engine_run(module: Module, call: ast.Call) -> bool:
     table = rounding_table()
     if not table.engines.isdisjoint(module.inference.callees(call)):
         return True
-    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    receiver = receiver_of(call)
     fed = [*call.args, *(keyword.arg for keyword in call.keywords if keyword.arg in _FED)]
     if receiver is None or identifier(call.func) != "run" or len(fed) != _OF_RUN:
         return False

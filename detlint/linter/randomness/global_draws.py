@@ -18,7 +18,7 @@ from detlint.linter.randomness.messages import only_words_a_message
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.seed_fields import fills_seed_field
 from detlint.linter.source.names import parameters
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier, receiver_of, walk
 from detlint.randomness import load_sources
 from detlint.rulebook import Trigger
 
@@ -115,7 +115,7 @@ def matters(draw: Drawn, ctx: Context) -> bool:
 
 def is_replaced(draw: Drawn, ctx: Context) -> bool:
     """`rng.rand(3)` after `if rng is None: rng = numpy.random`: does every call of the function give a generator?"""
-    receiver = draw.node.func.value if isinstance(draw.node.func, ast.Attribute) else None
+    receiver = receiver_of(draw.node)
     function = ctx.function(draw.node)
     if not isinstance(receiver, ast.Name) or function is None:
         return False

@@ -14,7 +14,7 @@ from detlint.linter.analysis.returned import returned_by
 from detlint.linter.memory.made import takes_sizes
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.source.names import FunctionNode, unpacked
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import identifier, is_own, receiver_of, walk
 
 _RANDOM = frozenset(f"torch.{name}" for name in ("rand", "randn", "rand_like", "randn_like", "normal", "empty"))
 _CONSTRUCTORS = frozenset({"torch.Tensor", "torch.FloatTensor"})
@@ -43,7 +43,7 @@ def fills_at_random(call: ast.Call, ctx: Context) -> bool:
     """`x.new_empty(n).normal_()`, `nn.init.trunc_normal_(state)` after `state = torch.empty(n)`: memory made for it."""
     if any(keyword.arg == "generator" for keyword in call.keywords):
         return False
-    drawn = call.func.value if isinstance(call.func, ast.Attribute) else None
+    drawn = receiver_of(call)
     if any(name.startswith("torch.nn.init.") for name in ctx.callees(call)):
         drawn = next(iter(call.args), None)
     made = only_value(ctx.module, drawn) if isinstance(drawn, ast.Name) else drawn

@@ -91,6 +91,11 @@ def arguments_of(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
+def receiver_of(call: ast.expr) -> ast.expr | None:
+    """Return `net` of `net.eval()`; None where no method is called."""
+    return call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+
+
 def decorating(decorator: ast.expr) -> ast.expr:
     """Return what decorates: `torch.no_grad` of `@torch.no_grad` and of `@torch.no_grad()`."""
     return decorator.func if isinstance(decorator, ast.Call) else decorator
