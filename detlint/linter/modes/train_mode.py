@@ -23,7 +23,7 @@ from detlint.linter.modes.promised_class import has_no_mode_by_class, is_registe
 from detlint.linter.modes.runs import RECORDING_WORDS, ModelRuns
 from detlint.linter.modes.settled_parts import stays_in_mode
 from detlint.linter.modes.switches import Mode
-from detlint.linter.modes.teachers import is_teacher
+from detlint.linter.modes.teachers import teachers
 from detlint.linter.modes.unknown_models import UnknownModels
 from detlint.linter.programs.evaluation import (
     computes_loss,
@@ -213,7 +213,8 @@ class _Search:
         """Is a model loaded where nothing trains, or as a teacher that training steps ask?"""
         if not self._trains:
             return self._weights.into(key) or self._weights.inside(key)
-        return without_gradients(self.module, call) and is_teacher(self.modes, key) and self._weights.into(key)
+        asked = teachers(self.modes, key) if without_gradients(self.module, call) else ()
+        return bool(asked) and all(map(self._weights.into, asked))
 
     def _switched_around_part(self, key: Key, call: ast.Call) -> Key | None:
         """`self.train()` in a method that predicts, and then `self.layers(x)`: the part or the whole that it is.
