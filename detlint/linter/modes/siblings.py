@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from detlint.linter.analysis.module import Module
 from detlint.linter.modes.events import ModeEvents
-from detlint.linter.modes.names import Key
+from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import Mode
 from detlint.linter.programs.evaluation import evaluates, without_gradients
 from detlint.linter.programs.training import chosen_by_caller, training_steps, trains
@@ -24,9 +24,22 @@ def switches_of_siblings(modes: ModeEvents, key: Key, function: FunctionNode) ->
             continue
         if own and key.name not in modes.index.scopes[other].bindings:
             continue
-        switch = kept_after_steps(modes, other, Key(other, key.name) if own else key)
-        if switch is not None:
+        theirs = Key(other, key.name) if own else key
+        switch = kept_after_steps(modes, other, theirs)
+        if switch is not None and not _evaluated_by_callers(modes, other, theirs):
             yield switch
+
+
+def _evaluated_by_callers(modes: ModeEvents, function: FunctionNode, key: Key) -> bool:
+    """`train_step(model)` and then `test_step(model)`: may all that train a parameter leave it in eval mode?"""
+    if key.owner is not function:
+        return False
+    left = []
+    for call in modes.callers(function):
+        given, caller = given_to(function, key.name, call), modes.index.function_at(call)
+        model = modes.key(given) if given is not None else None
+        left.append(modes.effect(caller, model) if caller is not None and model is not None else Mode.SAME)
+    return bool(left) and all(mode in (Mode.EVAL, Mode.UNKNOWN) for mode in left)
 
 
 def switches_of_bases(

@@ -60,9 +60,10 @@ def switched(call: ast.Call) -> Mode | None:
     given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in ("mode", None))]
     if function.attr == "eval":
         return Mode.EVAL if not call.args and not call.keywords else None
-    if function.attr != "train" or len(given) != len(call.args) + len(call.keywords):
+    apart = [keyword for keyword in call.keywords if keyword.arg is not None and keyword.arg.endswith("_mode")]
+    if function.attr != "train" or len(given) + len(apart) != len(call.args) + len(call.keywords):
         return None
-    if not given:
+    if not given:  # `net.train(base_mode=False)` of a class with a part that stays as it is
         return Mode.TRAIN
     value = given[0]
     if isinstance(value, ast.Constant) and isinstance(value.value, bool):

@@ -29,6 +29,8 @@ _SUMS = frozenset({"torch.sum", "numpy.sum", "builtins.sum"})
 _LENGTHS = ("numel", "size")
 _STEPS = 2  # of functions that hand on what one of them says
 _SAME_TRUTH = ("builtins.bool", "builtins.int")
+# What is printed where two sides should have been the same.
+_COMPLAINS = re.compile(r"differ|mismatch|not (the )?(equal|same|match)|n't match|fail|error|wrong", re.I)
 _WARNING = frozenset({"warn", "warning", "error", "critical"})
 _VERDICTS = frozenset({"ok", "passed", "passes", "pass", "success", "valid", "correct", "good"})
 # Functions whose result is a verdict, whatever callers do with it: `check_parity`, `verify_outputs`.
@@ -187,10 +189,13 @@ def _is_failure(test: ast.expr, ctx: Context) -> bool:
 
 
 def _is_warned_of(test: ast.expr, ctx: Context) -> bool:
-    """`if not torch.equal(a, b): warnings.warn("outputs differ")`."""
+    """`if not torch.equal(a, b): warnings.warn("outputs differ")`, or `print("outputs differ")`."""
     steps = _steps_upon(test, ctx)
-    calls = (step.value for step in steps if isinstance(step, ast.Expr) and isinstance(step.value, ast.Call))
-    return any(identifier(call.func) in _WARNING and isinstance(call.func, ast.Attribute) for call in calls)
+    calls = [step.value for step in steps if isinstance(step, ast.Expr) and isinstance(step.value, ast.Call)]
+    if any(identifier(call.func) in _WARNING and isinstance(call.func, ast.Attribute) for call in calls):
+        return True
+    printed = (part for call in calls if getattr(call.func, "id", "") == "print" for part in walk(call))
+    return any(isinstance(part, ast.Constant) and _COMPLAINS.search(str(part.value)) for part in printed)
 
 
 def _is_raised_upon(test: ast.expr, ctx: Context) -> bool:

@@ -317,7 +317,7 @@ class _Disregard(OrderUses):
     def of_attribute(self, target: ast.Attribute, depth: int, nested: bool = False) -> bool:
         """`self.names = names`, `config.names = names`: does the project read it, and never for its order?
 
-        Its length alone tells nothing, unless it is that of an object which gives its entries without it.
+        That it is counted tells so much; as the length of an object it does where that gives its entries without it.
         """
         name, info = target.attr, self._class_of(target.value)
         if info is None or depth == 0:
@@ -326,6 +326,7 @@ class _Disregard(OrderUses):
         if (owner, name) in self._attributes:
             return True
         asked, taken_up, own_length = self._attributes | {(owner, name)}, False, False
+        counted: list[bool] = []
         for read in reads_of_attributes(name, self._ctx):
             if read is None:
                 return False
@@ -337,7 +338,10 @@ class _Disregard(OrderUses):
                 return False
             taken_up = taken_up or reader._takes_up(use)
             own_length = own_length or reader._tracer.is_own_length(use)
-        return taken_up or (own_length and gives_entries(owner, name, info.module))
+            counted.append(reader._tracer.counts_entries(use))
+        if own_length:
+            return taken_up or gives_entries(owner, name, info.module)
+        return taken_up or (bool(counted) and all(counted))
 
     def _of_container(self, container: ast.expr, depth: int) -> bool:
         """Return whether a list that is filled here is not asked for its order either."""

@@ -104,8 +104,11 @@ class OrderCalls(OrderArrays):
         if "builtins.dict" in names and isinstance(self.index.parents.get(node), ast.keyword):
             form = trail.form if trail.form is Form.MAPPING else Form.NESTED
             return self.destination(call, replace(trail, form=form))
-        if trail.form is Form.MAPPING and {"builtins.dict", "collections.OrderedDict"}.intersection(names):
+        keyed = not {"builtins.dict", "collections.OrderedDict"}.isdisjoint(names)
+        if keyed and trail.form is Form.MAPPING:
             return self.destination(call, trail)
+        if keyed and trail.form is Form.SEQUENCE and node in call.args:  # `dict(zip(names, rows))`
+            return self.destination(call, replace(trail, form=Form.MAPPING))
         if functions["adding"].intersection(names):
             reduced = self._reduced(node, identifier(call.func), trail)
             if reduced is not None:

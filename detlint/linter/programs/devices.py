@@ -107,9 +107,14 @@ def _moves_nothing(ctx: Context) -> bool:
 
 
 def _is_left_out(node: ast.AST, ctx: Context) -> bool:
-    """`if device.startswith("cuda"): …`, `if device == "cuda": …` after `device = "cpu"`: never run."""
+    """`if device.startswith("cuda"): …`, `if device == "cuda": …` after `device = "cpu"`: never run.
+
+    `assert device in ("cpu", "cuda")` says what a caller may choose, and chooses nothing.
+    """
     child = node
     for parent in ctx.ancestors(node):
+        if isinstance(parent, ast.Assert):
+            return True
         if isinstance(parent, (ast.If, ast.IfExp)):
             orelse = parent.orelse if isinstance(parent.orelse, list) else [parent.orelse]
             names = (part for part in walk(parent.test) if isinstance(part, ast.Name))
@@ -135,7 +140,8 @@ def _may_pick(name: str) -> bool:
 def _picks_cuda(call: ast.Call, module: Module, depth: int = _DEPTH) -> bool:
     """Does a call run code of the project that names a CUDA device, itself or through what it calls in turn?
 
-    `device = pick_device()`, `args = Arguments()` with a field that says "cuda" unless it is set, or a trainer.
+    `device = pick_device()`, `args = Arguments()` with a field that says "cuda" unless it is set, or a trainer. What
+    it is compared with, `assert device in ("cpu", "cuda")`, it may be given, and not by this call.
     """
     for name in module.inference.callees(call):
         definition = module.project.definition(name)
@@ -143,7 +149,8 @@ def _picks_cuda(call: ast.Call, module: Module, depth: int = _DEPTH) -> bool:
             continue
         owner, found = definition
         parts = [part for body in _may_run(found, owner, module) for part in walk(body)]
-        if any(isinstance(part, ast.Constant) and _is_cuda(part) for part in parts):
+        compared = {part for test in parts if isinstance(test, ast.Compare) for part in walk(test)}
+        if any(isinstance(part, ast.Constant) and _is_cuda(part) and part not in compared for part in parts):
             return True
         inner = (part for part in parts if isinstance(part, ast.Call) and _may_pick(identifier(part.func)))
         if depth and any(_picks_cuda(part, owner, depth - 1) for part in inner):

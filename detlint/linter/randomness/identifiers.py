@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import given_on, is_used_elsewhere
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, FunctionNode
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import identifier, names_in, walk
 from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ _HEXADECIMAL = re.compile(r"[xX]$")
 _HEX_FIELD = re.compile(r"[^%]*%[0#]?\d*[xX][^%]*")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, *COMPREHENSIONS)
 _STEPS = 3  # functions that hand on what they make
+# What asks which files there are.
+_LOOK_UPS = frozenset({"exists", "isfile", "isdir", "is_file", "is_dir", "iterdir", "listdir", "glob", "rglob"})
 _SENDS = ("requests.", "httpx.", "aiohttp.", "urllib3.")
 _FRESH_LISTS = frozenset({"builtins.list", "builtins.range", "builtins.sorted"})
 
@@ -166,41 +168,39 @@ def _is_hex_of(number: ast.expr, ctx: Context) -> bool:
 
 
 def _is_new_on_disk(draw: ast.expr, ctx: Context) -> bool:
-    """`while True: n = randint(0, 999); if not exists(f"node_{n}"): break`, or `while exists(path):` around it."""
+    """`while True: n = randint(0, 999); if not exists(f"node_{n}"): break`, or `while exists(path):` around it.
+
+    So of letters that are joined, and where the names in a folder are gone through: `if text not in listdir(folder)`.
+    """
     loop = next((around for around in _within_function(draw, ctx) if isinstance(around, ast.While)), None)
-    binding = ctx.binding(draw)
+    parent = ctx.parent(draw)
+    binding = ctx.binding(parent if isinstance(parent, ast.Call) and joins(parent) else draw)
     if loop is None or binding is None:
         return False
     names = _made_from(binding.name, loop)
-    looked_up = (test for test in _goes_on_while(loop) if identifier(test.func) in ("exists", "isfile", "isdir"))
-    return any(_mentions(test, names) for test in looked_up)
+    return any(_looks_on_disk(test) and not names.isdisjoint(names_in(test)) for test in _goes_on_while(loop))
 
 
-def _goes_on_while(loop: ast.While) -> Iterator[ast.Call]:
-    """Yield the calls that have to be true for another round of a loop."""
-    if isinstance(loop.test, ast.Call):
-        yield loop.test
+def _looks_on_disk(test: ast.expr) -> bool:
+    return any(isinstance(part, ast.Call) and identifier(part.func) in _LOOK_UPS for part in walk(test))
+
+
+def _goes_on_while(loop: ast.While) -> Iterator[ast.expr]:
+    """Yield what has to hold for another round of a loop, and `x not in y` where it must not."""
+    yield loop.test
     for part in walk(loop):
         if isinstance(part, ast.If) and isinstance(part.body[-1], (ast.Break, ast.Return)):
             test = part.test
-            if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Call):
+            if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
                 yield test.operand
+            elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn):
+                yield test
 
 
 def _made_from(name: str, loop: ast.While) -> frozenset[str]:
     """Return `name` and the variables that a loop makes of it, in the order of its lines."""
     names = {name}
     for part in walk(loop):
-        if isinstance(part, ast.Assign) and any(each.id in names for each in _names_in(part.value)):
+        if isinstance(part, ast.Assign) and not names.isdisjoint(names_in(part.value)):
             names |= {target.id for target in part.targets if isinstance(target, ast.Name)}
     return frozenset(names)
-
-
-def _mentions(test: ast.Call, names: frozenset[str]) -> bool:
-    """Does `os.path.exists(name)` or `path.exists()` ask for what is made of one of the names?"""
-    receiver = [test.func.value] if isinstance(test.func, ast.Attribute) else []
-    return any(each.id in names for part in (*receiver, *arguments_of(test)) for each in _names_in(part))
-
-
-def _names_in(node: ast.AST) -> Iterator[ast.Name]:
-    return (part for part in ast.walk(node) if isinstance(part, ast.Name))

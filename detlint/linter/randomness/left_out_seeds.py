@@ -10,7 +10,7 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.unpassed import is_asked_about, optional_in
 from detlint.linter.programs.left_on import takes_default
 from detlint.linter.source.names import FunctionNode, run_by
-from detlint.linter.source.nodes import arguments_of, walk
+from detlint.linter.source.nodes import arguments_of, is_none, walk
 from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def _leaves_seed(function: FunctionNode, call: ast.Call, inside: Context) -> boo
         given = arguments_of(made)
         seed = given[0] if len(given) == 1 else None
         if isinstance(seed, ast.Name) and optional_in(seed, inside) is function and not is_asked_about(seed, inside):
-            return argument_of(function, seed.id, call, skip_self=True) is None
+            passed = argument_of(function, seed.id, call, skip_self=True)
+            return passed is None or is_none(passed)
     return False
 
 

@@ -14,7 +14,7 @@ from detlint.linter.analysis.context import Argument, Call
 from detlint.linter.analysis.dicts import may_hold
 from detlint.linter.analysis.may_use import calls_among
 from detlint.linter.analysis.module import Module
-from detlint.linter.analysis.origins import Origin, origins
+from detlint.linter.analysis.origins import Origin, origins, passed
 from detlint.linter.analysis.program import Program, calls_named, outermost_definition
 from detlint.linter.analysis.reach import SEEDS, Reach, uses_of
 from detlint.linter.programs.loader_workers import in_loader_worker
@@ -332,9 +332,21 @@ def depends_on_rank(module: Module, value: ast.expr, program: Program) -> bool:
             words = [node.slice.value]
         else:
             words = []
-        if any(isinstance(word, str) and _RANK.search(word) for word in (text, *words)):
+        named = any(isinstance(word, str) and _RANK.search(word) for word in (text, *words))
+        if named and not (isinstance(node, ast.Name) and _is_left_at_default(origin.module, node, program)):
             return True
     return False
+
+
+def _is_left_at_default(module: Module, name: ast.Name, program: Program) -> bool:
+    """`def set_seed(seed, rank=0):`, whose calls in the program all leave the rank out?"""
+    bindings = module.definitions(name)
+    only = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER else None
+    function = only.scope.node if only is not None and isinstance(only.value, ast.Constant) else None
+    if not isinstance(function, FUNCTIONS):
+        return False
+    called = any(True for _ in calls_among(program.modules, module, function))
+    return called and not any(True for _ in passed(module, function, name.id, program.modules))
 
 
 def _is_of_an_object(seed: Seed) -> bool:
