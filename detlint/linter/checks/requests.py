@@ -15,6 +15,7 @@ from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, unsafe
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.devices import moves_to_cuda, uses_cuda
+from detlint.linter.programs.evaluation import runs_without_gradients
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.programs.timing import BENCHMARK, CLOCKS, TIMES_CALLS, measures, weighs_training
@@ -188,6 +189,7 @@ def _work(ctx: Context) -> str:
         if any(name.startswith(_TRAINERS) for name in names):
             return "trains"
         inferring |= any(name in _INFERS for name in names) or _sets_eval(call) or _runs_on_cuda(call, ctx)
+        inferring = inferring or runs_without_gradients(module, call)
     return "infers" if inferring else ""
 
 

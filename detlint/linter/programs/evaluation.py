@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.module import Module
-from detlint.linter.analysis.values import load_types
+from detlint.linter.analysis.values import Kind, load_types
 from detlint.linter.programs.predictions import is_read_only_at, is_trained_on, may_be_differentiated, takes_batch_of
 from detlint.linter.programs.step_calls import step_takes_same
 from detlint.linter.programs.step_flags import evaluates_on_request, trains_and_evaluates
@@ -240,9 +240,20 @@ def without_gradients(module: Module, node: ast.AST) -> bool:
 
 
 def runs_without_gradients(module: Module, node: ast.AST) -> bool:
-    """Return whether what is called turns gradients off: a function of the project under `@torch.no_grad()`."""
-    called = functions_called(module.inference, node) if isinstance(node, ast.Call) else ()
-    return any(_is_decorated(place, function) for place, function in called)
+    """Return whether what is called turns gradients off: a function of the project under `@torch.no_grad()`.
+
+    It may be the forward pass of a model.
+    """
+    if not isinstance(node, ast.Call):
+        return False
+    if any(_is_decorated(place, function) for place, function in functions_called(module.inference, node)):
+        return True
+    models = (value.type for value in module.inference.values(node.func) if value.kind is Kind.MODULE)
+    for info in filter(None, map(module.inference.class_named, models)):
+        passes = info.methods.get("forward")
+        if passes is not None and _is_decorated(info.module, passes):
+            return True
+    return False
 
 
 def _is_decorated(module: Module, function: FunctionNode) -> bool:
