@@ -26,6 +26,7 @@ from detlint.linter.indices.distinct_indices import (
 )
 from detlint.linter.indices.one_choice import belongs_to_one_choice
 from detlint.linter.indices.own_size import scale_of
+from detlint.linter.indices.passed_tensors import callers_pass_tensor, is_surely_tensor
 from detlint.linter.indices.positions import holds_positions
 from detlint.linter.indices.row_choices import chooses_in_rows
 from detlint.linter.indices.single_elements import SingleElements, is_one_number, is_taken_away, names_choice
@@ -174,14 +175,10 @@ class SourceArguments:
         """Arithmetic surely gives a tensor where one side is surely one: not where both may be plain numbers."""
         if not isinstance(node, ast.BinOp):
             # `x = self.lift(x) if deep else None`: whoever computes with it knows that it is there.
-            return (
-                Truth.YES if self._ctx.is_tensor(node) and self._is_sure(node) else self._ctx.is_kind(node, Kind.TENSOR)
-            )
+            sure = is_surely_tensor(node, self._ctx) or callers_pass_tensor(node, self._ctx)
+            return Truth.YES if sure else self._ctx.is_kind(node, Kind.TENSOR)
         sides = {self._is_tensor(node.left), self._is_tensor(node.right)}
         return next((truth for truth in (Truth.YES, Truth.UNKNOWN) if truth in sides), Truth.NO)
-
-    def _is_sure(self, node: ast.expr) -> bool:
-        return all(value.kind is not Kind.UNKNOWN for value in self._ctx.values(node))
 
     def dtype(self, name: str) -> str | None:
         found = {value.dtype for value in self._tensors(name)}

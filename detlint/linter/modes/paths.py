@@ -13,6 +13,7 @@ from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.effects import MAX_DEPTH, Event, is_unset
 from detlint.linter.modes.frames import Frame
 from detlint.linter.modes.layers import FROM_PRETRAINED, from_torchvision_by_name, switches_itself
+from detlint.linter.modes.left_as_made import left_as_made
 from detlint.linter.modes.left_flags import is_left_in_train_mode
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, called_on, given_to
@@ -347,6 +348,7 @@ class Modes(OtherNames):
             self._trace_bases(key, function, trace)
             return
         found: list[Reason] = []
+        loaded = list(left_as_made(self, key, function))
         revived: list[Reason] = []  # in an instance that a method of the class makes and returns
         settled = False
         for peer, inherited in self.as_inherited(key):
@@ -360,6 +362,7 @@ class Modes(OtherNames):
                     settled = True
                 elif event.mode is not Mode.UNKNOWN or event.made is None:
                     self._trace_siblings(key, function, trace)
+                    trace.reasons.update((node, Reason(self.module, node, None, True)) for node in loaded)
                     return
         if settled:
             self._trace_siblings(key, function, trace)

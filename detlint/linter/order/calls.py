@@ -105,7 +105,7 @@ class OrderCalls(OrderArrays):
             form = trail.form if trail.form is Form.MAPPING else Form.NESTED
             return self.destination(call, replace(trail, form=form))
         keyed = not {"builtins.dict", "collections.OrderedDict"}.isdisjoint(names)
-        if keyed and trail.form is Form.MAPPING:
+        if keyed and (trail.form is Form.MAPPING or (trail.form is Form.NESTED and node in call.args)):
             return self.destination(call, trail)
         if keyed and trail.form is Form.SEQUENCE and node in call.args:  # `dict(zip(names, rows))`
             return self.destination(call, replace(trail, form=Form.MAPPING))

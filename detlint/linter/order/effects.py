@@ -110,6 +110,8 @@ class LoopEffects(LoopPartners):
                 if self._tracer.adds_nodes(node) and self._is_outside(function.value):
                     return self._collected(function.value, node, replace(self._trail, form=Form.GRAPH))
                 if function.attr in methods["writing"]:
+                    if self._opens_numbered(function.value):
+                        return NUMBERING
                     shown = any(map(self._tracer.shown, given))
                     written = self._is_open_file(function.value) and not (shown or self.stores_by_name(node))
                     return WRITING if written else None
@@ -198,6 +200,11 @@ class LoopEffects(LoopPartners):
         if isinstance(function, ast.Attribute):
             others.append(function.value)
         return bool(numbered) and any(map(self._has_element, others))
+
+    def _opens_numbered(self, file: ast.expr) -> bool:
+        """`with open(f"{number}.txt", "w") as file:`."""
+        opened = (value for target, value in self._made if value is not None and ast.dump(target) == _stored(file))
+        return any(map(self._is_numbered, opened))
 
     def _numbers_key(self, call: ast.Call) -> bool:
         """`ids.setdefault(name, len(ids))`."""
@@ -387,3 +394,7 @@ _EFFECTS: Mapping[type[ast.AST], Callable[..., str | None]] = {
     ast.YieldFrom: LoopEffects._yielded,
     ast.Return: LoopEffects._returned,
 }
+
+
+def _stored(file: ast.expr) -> str:
+    return ast.dump(ast.Name(file.id, ast.Store())) if isinstance(file, ast.Name) else ""
