@@ -48,6 +48,10 @@ _NAMES = ("name", "stem")
 _NAMING = ("basename", "int", "str")
 _MOST_STEPS = 4
 _STOPPING = ("exit", "error", "fail")  # `sys.exit(…)`, `parser.error(…)`
+# What is asked of one that holds of the others as well: they are files of one folder.
+_FORMS = frozenset(
+    {"builtins.len", "builtins.isinstance", "builtins.type", "os.path.exists", "os.path.isdir", "os.path.isfile"}
+)
 
 
 class OrderCounts(OrderQuestions):
@@ -197,11 +201,8 @@ class OrderCounts(OrderQuestions):
         sought = isinstance(node, ast.GeneratorExp) and self._seeks_one(node)
         if sought or self._stands_for_all(node, chosen) or is_taken_for_new_memory(chosen, self.module):
             return None
-        if isinstance(parent, ast.Call) and {"builtins.len", "builtins.isinstance", "builtins.type"}.intersection(
-            self.inference.callees(parent)
-        ):
-            return None
-        return CHOICE
+        asked = parent if isinstance(parent, ast.Call) and parent.func is not chosen else None
+        return None if asked is not None and not _FORMS.isdisjoint(self.inference.callees(asked)) else CHOICE
 
     def is_search(self, node: ast.expr) -> bool:
         """`next(name for name in names if fits(name))`: who ends at the first that fits is looking for one thing."""

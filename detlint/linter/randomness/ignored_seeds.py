@@ -15,8 +15,8 @@ from detlint.linter.analysis.unpassed import is_left_out
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
 from detlint.linter.randomness.left_out_generators import is_asked_about, may_take_one, orders
 from detlint.linter.randomness.seeding import seeds_in
-from detlint.linter.source.names import FUNCTIONS, parameters
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.source.nodes import identifier, is_own, receiver_of, walk
 from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def ignored_seeds(ctx: Context) -> Iterator[Ignored]:
         hidden = any(keyword.arg is None for keyword in draw.node.keywords)
         if function is None or function in done or hidden or outermost_definition(ctx.module, function) in seeding:
             continue
-        if _is_seeded_around(draw.node, ctx):
+        if _is_seeded_around(draw.node, ctx) or _is_drawn_again(draw.node, function):
             continue
         found = seed_beside(draw, ctx) or _taken(draw, ctx)
         if found is not None and found.seed not in done and matters(draw, ctx):
@@ -92,6 +92,14 @@ def _is_seeded_around(node: ast.AST, ctx: Context) -> bool:
         for place, function in functions_called(ctx.inference, manager)
         for seed in seeds_in(place)
     )
+
+
+def _is_drawn_again(draw: ast.Call, function: FunctionNode) -> bool:
+    """`q.exponential_()`, and then `q[i].exponential_(generator=g)` of the rows that have a generator of their own."""
+    filled, method = receiver_of(draw), identifier(draw.func)
+    others = (receiver_of(part) for part in walk(function) if isinstance(part, ast.Call) and part is not draw)
+    rows = (other.value for other in others if isinstance(other, ast.Subscript))
+    return method.endswith("_") and isinstance(filled, ast.Name) and any(identifier(row) == filled.id for row in rows)
 
 
 def _could_seed(name: str, draw: Drawn) -> bool:
