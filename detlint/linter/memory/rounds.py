@@ -54,7 +54,7 @@ def may_stop_early(written: ast.Subscript, ctx: Context) -> bool:
     """
     function = ctx.function(written)
     loop = next((parent for parent in ctx.ancestors(written) if isinstance(parent, LOOPS)), None)
-    place = written.slice.elts[0] if isinstance(written.slice, ast.Tuple) else written.slice
+    place = next(iter(written.slice.elts), None) if isinstance(written.slice, ast.Tuple) else written.slice
     made = only_value(ctx.module, written.value)
     if function is None or loop is None or not isinstance(place, ast.Name) or not isinstance(made, ast.Call):
         return False
