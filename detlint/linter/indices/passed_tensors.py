@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def is_surely_tensor(node: ast.expr, ctx: Context) -> bool:
-    """Is an expression a tensor by everything that it may be?"""
+    """Is an expression a tensor by everything that it may be? What stands under a word is an entry of a dictionary."""
+    if isinstance(node, ast.Subscript) and isinstance(ctx.constant(node.slice), str):
+        return False
     return ctx.is_tensor(node) and all(value.kind is not Kind.UNKNOWN for value in ctx.values(node))
 
 
