@@ -16,7 +16,7 @@ from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 # Who seeds the generators of CUDA, picks one of its devices or makes a tensor there means to work on it.
-_MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|manual_seed|manual_seed_all|\w+Tensor)$")
+_MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|synchronize|manual_seed|manual_seed_all|\w+Tensor)$")
 # Functions of a project that choose a device, perhaps among other settings.
 _PREPARES = re.compile(r"device|gpu|cuda|config|setup|options|args", re.IGNORECASE)
 # Names without which nothing in a file goes to a device.
