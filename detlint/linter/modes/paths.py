@@ -348,7 +348,6 @@ class Modes(OtherNames):
             self._trace_bases(key, function, trace)
             return
         found: list[Reason] = []
-        loaded = list(left_as_made(self, key, function))
         revived: list[Reason] = []  # in an instance that a method of the class makes and returns
         settled = False
         for peer, inherited in self.as_inherited(key):
@@ -362,7 +361,8 @@ class Modes(OtherNames):
                     settled = True
                 elif event.mode is not Mode.UNKNOWN or event.made is None:
                     self._trace_siblings(key, function, trace)
-                    trace.reasons.update((node, Reason(self.module, node, None, True)) for node in loaded)
+                    left = left_as_made(self, key, function)
+                    trace.reasons.update((made, Reason(self.module, made, None, True)) for made in left)
                     return
         if settled:
             self._trace_siblings(key, function, trace)
