@@ -68,6 +68,7 @@ def _details(operator: Operator) -> Iterator[str]:
         "public": ", ".join(trigger.name for trigger in operator.python),
         "aten": ", ".join(operator.aten),
         "forward": ", ".join(operator.forward),
+        "chosen by": _chosen_by(operator),
         "where": f"{', '.join(operator.devices)}; {', '.join(operator.passes)}",
         "when": condition_text(operator.when),
         "releases": _releases(operator.since, operator.until),
@@ -82,6 +83,12 @@ def _details(operator: Operator) -> Iterator[str]:
     for key, value in facts.items():
         if value:
             yield f"  {key:<9} {value}"
+
+
+def _chosen_by(operator: Operator) -> str:
+    """Return the options by which other libraries call it, and where they ask for its deterministic form instead."""
+    unless = f", unless {operator.chosen_unless} is set" if operator.chosen_unless else ""
+    return condition_text(operator.chosen_by) + unless if operator.chosen_by else ""
 
 
 def _releases(since: Version, until: Version | None) -> str:
