@@ -344,6 +344,13 @@ ODD = {
         "import torch\ndef f(x, size):\n    out = torch.empty(len(x), 4)\n    for i in range(len(x) // size):\n"
         "        out[()] = x[i]\n    return out + 1\n"
     ),
+    # Each of eight returns calls the function again: followed all the way, they would be 8 ** 12 calls.
+    "a function that calls itself in each return": (
+        "import torch\ndef plain(x):\n"
+        + "".join(f"    if isinstance(x, T{n}):\n        return plain(x.part{n})\n" for n in range(8))
+        + "    return x\ndef test_plain(x):\n    assert plain(x) == torch.exp(x)\n"
+        + "    assert torch.equal(plain(x), plain(x + 1))\n"
+    ),
     "memory, step zero": "import torch\ndef f(x):\n    out = torch.empty(5, 3)\n    out[::0] = x\n    return out + 1\n",
     "memory, endless": (
         f"import torch\ndef f(x):\n    out = torch.empty({10**30})\n    out[:{10**29}] = x\n    return out + 1\n"

@@ -270,7 +270,9 @@ def _is_of_library(module: Module, call: ast.Call) -> bool:
 def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, position: int | str | None = None) -> bool:
     """Return whether a function of the project gives `call` a computed result, or one at a position, in any return."""
     owner, function = frame.module.project.definition(name) or (None, None)
-    if owner is None or not isinstance(function, FUNCTIONS) or (position is None and _promises_text(function)):
+    if owner is None or not isinstance(function, FUNCTIONS) or function in frame.running:
+        return False
+    if position is None and _promises_text(function):
         return False
     returned = made_results(owner, function)
     inside = frame.within(owner, function, call)

@@ -22,10 +22,14 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A module, or a function of it that runs: `given` are the arguments of its parameters, each in its own frame."""
+    """A module, or a function of it that runs: `given` are the arguments of its parameters, each in its own frame.
+
+    `running` are that function and those that led there: one that calls itself tells nothing new.
+    """
 
     module: Module
     given: Mapping[ast.AST, Placed] = field(default_factory=dict)
+    running: frozenset[FunctionNode] = frozenset()
 
     def within(self, owner: Module, function: FunctionNode, call: ast.Call) -> Frame:
         """Return the frame of `function`, which stands in `owner`, as `call` of this frame runs it."""
@@ -35,7 +39,7 @@ class Frame:
             argument = argument_of(function, parameter.arg, call, skip_self=True)
             if argument is not None:
                 given[parameter] = Placed(self, argument)
-        return Frame(owner, given)
+        return Frame(owner, given, self.running | {function})
 
     def meant_by(self, binding: Binding) -> Placed | None:
         """Return what a name is bound to: what is written, or what a parameter is given here."""

@@ -113,7 +113,7 @@ def _is_inexact_call(frame: Frame, call: ast.Call, depth: int) -> bool:
         value is not None and is_inexact(inside, value, depth - 2)
         for name in module.inference.callees(call)
         for owner, function in filter(None, [module.project.definition(name)])
-        if isinstance(function, FUNCTIONS) and depth > 1
+        if isinstance(function, FUNCTIONS) and function not in frame.running and depth > 1
         for inside in [frame.within(owner, function, call)]
         for value in made_results(owner, function)
     )
