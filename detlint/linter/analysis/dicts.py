@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.source.names import FUNCTIONS, BindingKind
-from detlint.linter.source.nodes import is_own
+from detlint.linter.source.nodes import identifier, is_own, receiver_of
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.module import Module
@@ -69,8 +69,8 @@ def _parts(node: ast.expr) -> list[tuple[str | None, ast.expr]] | None:
         return None
     if getattr(node.func, "id", "") == "dict":
         return [*((None, base) for base in node.args), *((word.arg, word.value) for word in node.keywords)]
-    copied = isinstance(node.func, ast.Attribute) and node.func.attr == "copy" and not node.args
-    return [(None, node.func.value)] if isinstance(node.func, ast.Attribute) and copied else None
+    copied = receiver_of(node) if identifier(node.func) == "copy" and not node.args else None
+    return [(None, copied)] if copied is not None else None
 
 
 def _merged(module: Module, parts: list[tuple[str | None, ast.expr]], steps: int) -> Mapping[str, ast.expr] | None:

@@ -149,8 +149,8 @@ def _picks_cuda(call: ast.Call, module: Module, depth: int = _DEPTH) -> bool:
             continue
         owner, found = definition
         parts = [part for body in _may_run(found, owner, module) for part in walk(body)]
-        compared = {part for test in parts if isinstance(test, ast.Compare) for part in walk(test)}
-        if any(isinstance(part, ast.Constant) and _is_cuda(part) and part not in compared for part in parts):
+        named = {part for part in parts if isinstance(part, ast.Constant) and _is_cuda(part)}
+        if named and named.difference(*(walk(test) for test in parts if isinstance(test, ast.Compare))):
             return True
         inner = (part for part in parts if isinstance(part, ast.Call) and _may_pick(identifier(part.func)))
         if depth and any(_picks_cuda(part, owner, depth - 1) for part in inner):
