@@ -175,7 +175,7 @@ def users_of(node: ast.AST, ctx: Context) -> Iterator[Context]:
     while pending:
         where, place = pending.pop(0)
         if _is_registered(place, where):
-            yield from _importers(where)
+            yield from importers(where)
         name = _name_at_top(place, where)
         if not name or (where.module.name, name) in seen:
             continue
@@ -194,7 +194,7 @@ def _is_registered(node: ast.AST, ctx: Context) -> bool:
     return definition is not None and is_registered(definition, ctx.module.index)
 
 
-def _importers(ctx: Context) -> Iterator[Context]:
+def importers(ctx: Context) -> Iterator[Context]:
     """Yield the project's files that import a file, and those that import these."""
     seen, pending = {ctx.module.name}, [ctx]
     for imported in pending:  # grows on the way

@@ -10,7 +10,7 @@ from detlint.linter.analysis.context import MISSING, Context
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.options import added, decorated, fields, given, truth_of
 from detlint.linter.analysis.origins import passed
-from detlint.linter.analysis.unsaid import kept, only_definition, stand_in
+from detlint.linter.analysis.unsaid import default_of_field, kept, only_definition, stand_in
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, is_own
@@ -119,11 +119,17 @@ def _is_called_so(device: ast.expr, name: ast.expr, ctx: Context) -> Truth:
 
 
 def default_value(node: ast.expr, ctx: Context) -> object:
-    """Return the literal that a parameter or an option is by default, MISSING of anything else."""
+    """Return the literal that a parameter or an option is by default, or a field of the file's one class that has it.
+
+    MISSING of anything else.
+    """
     read = _option_read(node)
     if read:
         declared = [ctx.constant(default) if default else None for default in _option_defaults(read, ctx.module)]
-        return declared[0] if declared else MISSING  # a parser keeps to the first of several for one setting
+        held = [] if declared else [ctx.constant(default_of_field(value)) for value in fields(read, ctx.module)]
+        if not declared and len(held) > 1:
+            return MISSING
+        return next(iter((*declared, *held)), MISSING)  # a parser keeps to the first of several for one setting
     bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
     if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
         return MISSING

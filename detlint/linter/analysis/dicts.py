@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.elements import gone_through
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.module import Module
 
 _READING = ("get", "items", "keys", "values", "copy")
+_VIEWS = {"values": (), "items": (1,)}  # where these hold what stands under the keys
 _MAX_STEPS = 8  # of names, keys and functions that lead on: `options = options["inner"]` in a loop leads to itself
 
 
@@ -51,6 +52,34 @@ def written_items(module: Module, node: ast.expr, steps: int = _MAX_STEPS) -> Ma
         made = _given_back(module, definitions[0]) if len(definitions) == 1 else None
         return written_items(module, made, steps - 1) if made is not None else None
     return None
+
+
+def kept_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr]:
+    """Return the items of a dictionary under a name that only gets others besides: after `options["align"] = False`.
+
+    Empty where anything else is done to it, or where `written_items` tells all of it.
+    """
+    if not isinstance(node, (ast.Name, ast.Attribute)):
+        return {}
+    put = _keys_put(module, identifier(node))
+    made = only_value(module, node) if put else None
+    items = written_items(module, made) if isinstance(made, (ast.Dict, ast.Call)) else None
+    return {key: value for key, value in (items or {}).items() if put is not None and key not in put}
+
+
+def _keys_put(module: Module, name: str) -> set[str] | None:
+    """Return the keys that are put into what goes by a name, None where more is done to it than that."""
+    keys: set[str] = set()
+    for use in module.index.names_used.get(name, ()):
+        parent = module.index.parents.get(use)
+        if isinstance(parent, ast.Subscript) and parent.value is use and not isinstance(parent.ctx, ast.Load):
+            key = parent.slice.value if isinstance(parent.slice, ast.Constant) else None
+            if not isinstance(key, str) or not isinstance(parent.ctx, ast.Store):
+                return None
+            keys.add(key)
+        elif isinstance(parent, ast.Attribute) and parent.attr not in _READING:
+            return None
+    return keys
 
 
 def _parts(node: ast.expr) -> list[tuple[str | None, ast.expr]] | None:
@@ -100,6 +129,18 @@ def _given_back(module: Module, found: tuple[Module, ast.AST] | None) -> ast.Dic
     return made if isinstance(made, (ast.Dict, ast.Call)) else None
 
 
+def looped_over(module: Module, node: ast.Name) -> Iterator[ast.expr]:
+    """Yield the dictionaries that a loop goes through one by one: `for options in PROFILES.values()`."""
+    bindings = module.definitions(node)
+    only = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.ITERATION else None
+    if only is None or only.value is None:
+        return
+    whole, place = gone_through(module.inference, only.value, only.index)
+    view = whole.func if isinstance(whole, ast.Call) and isinstance(whole.func, ast.Attribute) else None
+    if view is not None and place is not None and place == _VIEWS.get(view.attr):
+        yield from (written_items(module, view.value) or {}).values()
+
+
 def looped_items(module: Module, key: ast.expr) -> Mapping[str, ast.expr]:
     """Return the items that a loop goes through whose keys `key` is: `for name, value in OPTIONS.items()`."""
     bindings = module.definitions(key) if isinstance(key, ast.Name) else ()
@@ -114,21 +155,29 @@ def looped_items(module: Module, key: ast.expr) -> Mapping[str, ast.expr]:
     return written_items(module, whole.func.value) or {}
 
 
-def may_hold(module: Module, node: ast.expr, key: str) -> bool:
+def may_hold(module: Module, node: ast.expr, key: str, steps: int = _MAX_STEPS) -> bool:
     """May a dictionary hold a key? Not if it is made in sight and only filled under other keys that are written out."""
-    made = [binding.value for binding in module.definitions(node)] if isinstance(node, ast.Name) else [node]
-    uses = module.index.names_used.get(node.id, ()) if isinstance(node, ast.Name) else ()
-    return any(value is None or _may_be_in(module, value, key) for value in made or (None,)) or any(
+    if not isinstance(node, ast.Name):
+        return _may_be_in(module, node, key, steps)
+    bindings = module.definitions(node)
+    made: list[ast.expr | None] = [*looped_over(module, node)] or [binding.value for binding in bindings]
+    uses = module.index.names_used.get(node.id, ())
+    return any(value is None or _may_be_in(module, value, key, steps) for value in made or (None,)) or any(
         _may_put_in(module, use, key) for use in uses
     )
 
 
-def _may_be_in(module: Module, display: ast.expr, key: str) -> bool:
-    """`{"size": 8} if fast else {}`."""
+def _may_be_in(module: Module, display: ast.expr, key: str, steps: int) -> bool:
+    """`{"size": 8} if fast else {}`, `{**common, **options}`."""
     if isinstance(display, ast.IfExp):
-        return any(_may_be_in(module, branch, key) for branch in (display.body, display.orelse))
+        return any(_may_be_in(module, branch, key, steps) for branch in (display.body, display.orelse))
     items = written_items(module, display) if not isinstance(display, ast.Name) else None
-    return items is None or key in items
+    if items is not None:
+        return key in items
+    parts = _parts(display) if steps else None
+    return parts is None or any(
+        word == key if word is not None else may_hold(module, part, key, steps - 1) for word, part in parts
+    )
 
 
 def _may_put_in(module: Module, use: ast.AST, key: str) -> bool:

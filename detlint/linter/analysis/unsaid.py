@@ -6,10 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.dicts import looped_over
 from detlint.linter.analysis.lookups import looked_up
+from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.returned import made_results
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier, receiver_of, walk
 
 _STEPS = 5
 # Methods of dictionaries that take what they give where a key is absent, and of settings that make one of their fields.
@@ -116,15 +120,44 @@ def spread(name: str, call: ast.Call, ctx: Context) -> Found | None:
     return None
 
 
-def put_in_spread(name: str, call: ast.Call, ctx: Context) -> Iterator[ast.expr]:
-    """Yield what a function puts by a name into `**options` of a call, on whatever condition."""
-    function = ctx.function(call)
-    names = {word.value.id for word in call.keywords if word.arg is None and isinstance(word.value, ast.Name)}
-    for node in walk(function) if function is not None and names else ():
-        yield from filter(None, (_put(name, node, options) for options in names))
+def all_spread(name: str, call: ast.Call, ctx: Context) -> Iterator[ast.expr]:
+    """Yield all that `**options` may pass to a call by a name, on whatever condition."""
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            yield from _each_under(name, keyword.value, ctx, _STEPS)
 
 
-def _under(name: str, options: ast.expr, ctx: Context, call: ast.Call, steps: int) -> Found | None:
+def _each_under(name: str, options: ast.expr, ctx: Context, steps: int) -> Iterator[ast.expr]:
+    """Yield what may stand under a name in a dictionary: put in later, of either branch, of each in a loop."""
+    if not steps:
+        return
+    if isinstance(options, ast.Name):
+        function = ctx.function(options)
+        for node in walk(function) if function is not None else ():
+            put = _put(name, node, options.id)
+            if put is not None:
+                yield put
+    for part in [options.body, options.orelse] if isinstance(options, ast.IfExp) else _parts(name, options):
+        if isinstance(part, ast.keyword):
+            yield part.value
+        else:
+            yield from _each_under(name, part, ctx, steps - 1)
+    for made in _made(options, ctx):
+        yield from _each_under(name, made, ctx, steps - 1)
+
+
+def _made(options: ast.expr, ctx: Context) -> Iterator[ast.expr]:
+    """Yield the dictionaries that a name or an attribute may be."""
+    kept = only_value(ctx.module, options) if isinstance(options, ast.Attribute) else None
+    if kept is not None:
+        yield kept
+    if isinstance(options, ast.Name):
+        yield from looped_over(ctx.module, options)
+        bindings = (each for each in ctx.module.definitions(options) if each.kind is BindingKind.ASSIGN)
+        yield from (each.value for each in bindings if each.value is not None and not each.index)
+
+
+def _under(name: str, options: ast.expr, ctx: Context, call: ast.expr, steps: int) -> Found | None:
     """Return what stands under a name in a dictionary, where no caller puts something else there."""
     if steps == 0:
         return None
@@ -144,9 +177,22 @@ def _under(name: str, options: ast.expr, ctx: Context, call: ast.Call, steps: in
         where = ctx.elsewhere(entries[0][0].module) if len(entries) == 1 else None
         return _under(name, entries[0][1], where, call, steps - 1) if where is not None else None
     if isinstance(options, ast.Call) and identifier(options.func) in _TO_DICT:
-        of = options.args[:1] or [options.func.value for _ in "1" if isinstance(options.func, ast.Attribute)]
+        of = options.args[:1] or [receiver for receiver in [receiver_of(options)] if receiver is not None]
         return kept(ast.Attribute(of[0], name, ast.Load()), ctx) if of else None
-    return None
+    return _given(name, options, ctx, steps) if isinstance(options, ast.Call) else None
+
+
+def _given(name: str, made: ast.Call, ctx: Context, steps: int) -> Found | None:
+    """Return what stands under a name in the dictionary that a function of the project gives: `config.options()`."""
+    found = list(functions_called(ctx.inference, made))
+    results = made_results(*found[0]) if len(found) == 1 else []
+    given, receiver = results[0] if len(results) == 1 else None, receiver_of(made)
+    if given is None:
+        return None
+    own = isinstance(given, ast.Call) and identifier(given.func) in _TO_DICT and list(map(identifier, given.args))
+    if own == ["self"] and receiver is not None:  # `return asdict(self)`
+        return kept(ast.Attribute(receiver, name, ast.Load()), ctx)
+    return _under(name, given, ctx.elsewhere(found[0][0]), given, steps - 1)
 
 
 def _parts(name: str, options: ast.expr) -> Iterator[ast.expr | ast.keyword]:
@@ -169,7 +215,7 @@ def _parts(name: str, options: ast.expr) -> Iterator[ast.expr | ast.keyword]:
         yield options.func.value
 
 
-def _under_name(name: str, options: ast.Name, ctx: Context, call: ast.Call, steps: int) -> Found | None:
+def _under_name(name: str, options: ast.Name, ctx: Context, call: ast.expr, steps: int) -> Found | None:
     function = ctx.function(call)
     for node in walk(function) if function is not None else ():
         put = _put(name, node, options.id)
@@ -195,7 +241,7 @@ def _put(name: str, node: ast.AST, options: str) -> ast.expr | None:
     return value if named and getattr(owner, "id", "") == options else None
 
 
-def _is_chosen(node: ast.AST, call: ast.Call, ctx: Context) -> bool:
+def _is_chosen(node: ast.AST, call: ast.expr, ctx: Context) -> bool:
     """Does a condition decide that is not about what is missing: `if fast:`, not `if "mode" not in options:`?"""
     around = set(ctx.ancestors(call))
     for parent in ctx.ancestors(node):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.dicts import written_items
+from detlint.linter.analysis.dicts import kept_items, written_items
 from detlint.linter.analysis.lookups import looked_up
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.source.node_lists import is_partial
@@ -44,7 +44,8 @@ def _spread(module: Module, keywords: list[ast.keyword]) -> list[ast.keyword]:
     for keyword in keywords:
         items = written_items(module, keyword.value) if keyword.arg is None else None
         if items is None:
-            written.append(keyword)
+            known = kept_items(module, keyword.value) if keyword.arg is None else {}
+            written += [*(ast.keyword(name, value) for name, value in known.items()), keyword]
         else:
             written += [ast.keyword(name, value) for name, value in items.items()]
     return written

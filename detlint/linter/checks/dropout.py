@@ -140,7 +140,10 @@ def _is_unseen_function(call: ast.Call, ctx: Context) -> bool:
     names = ctx.callees(made) if isinstance(made, ast.Call) else ctx.resolve(made) if made is not None else ()
     known = ctx.rule.triggers_by_name
     return bool(names) and not any(
-        name in known or name.rpartition(".")[2][:1].isupper() or ctx.module.project.definition(name) is not None
+        name in known
+        or name == "builtins.dict"
+        or name.rpartition(".")[2][:1].isupper()
+        or ctx.module.project.definition(name) is not None
         for name in names
     )
 

@@ -13,9 +13,10 @@ from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.defaults import may_be_none, truth_by_default
 from detlint.linter.analysis.origins import origins, passed
+from detlint.linter.analysis.program import among_scripts
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
-from detlint.linter.analysis.unsaid import only_definition, put_in_spread
+from detlint.linter.analysis.unsaid import all_spread, only_definition
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.loader_workers import worker_initialisers
@@ -147,13 +148,13 @@ def _follows(call: Call, ctx: Context) -> bool:
 def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
     """Does a program run this that never seeds torch?
 
-    Library code is followed to the programs that use it only where the whole project seeds no more than generators of
-    its own: anywhere else that takes long, and says little of what else its programs import.
+    Library code is followed to the programs that use it only among scripts, and where the whole project seeds no more
+    than generators of its own: anywhere else that takes long, and says little of what else its programs import.
     """
     if ctx.program is not None and not is_smoke_test(ctx.module):
         runs = ctx.program.runs(ctx.module, node) and not seeding_of(ctx.program).shared("torch")
         return runs and not is_seeded_by_others(node, ctx)
-    if project_seeds_globally(ctx.module):
+    if project_seeds_globally(ctx.module) and not among_scripts(ctx.module):
         return False
     users = (user for user in users_of(node, ctx) if not is_test_file(user.module) and not is_trial(user.module))
     programs = [user.program for user in users if user.program is not None]
@@ -187,7 +188,7 @@ def _draws_order(call: Call, ctx: Context) -> bool:
         return any(_is_random(argument, ctx) for argument in _sampler_inside(batches.value, ctx))
     shuffle = call.argument("shuffle")
     if shuffle.hidden:  # `if train: options["shuffle"] = True`
-        return any(_may_shuffle(value, ctx) for value in put_in_spread("shuffle", call.node, ctx))
+        return any(_may_shuffle(value, ctx) for value in all_spread("shuffle", call.node, ctx))
     return shuffle.given and shuffle.value is not None and _may_shuffle(shuffle.value, ctx)
 
 

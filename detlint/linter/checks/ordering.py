@@ -80,17 +80,22 @@ def _sorted_listing(call: Call, ctx: Context) -> Repair | None:
     """Sort the entries where they are listed; entries of os.scandir have no order, and some uses need an iterator."""
     if call.name == "os.scandir":
         return None
-    if call.name in _LISTS or _is_iterated(call.node, ctx):
+    if call.name in _LISTS or _is_gone_through(call.node, ctx):
         return _sorted_where_iterated(call.node, ctx)
     return None
 
 
-def _is_iterated(node: ast.expr, ctx: Context) -> bool:
-    """Is an expression used up where it stands, so that a list serves as well as an iterator?"""
+def _is_gone_through(node: ast.expr, ctx: Context) -> bool:
+    """Is something used up where it stands: `for name in names`, `[*names]`, `tuple(names)`, `words.extend(names)`?"""
     parent = ctx.parent(node)
-    if isinstance(parent, (ast.For, ast.comprehension)):
+    if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)):
         return parent.iter is node
-    return isinstance(parent, ast.Call) and not _iterating().isdisjoint(ctx.callees(parent))
+    if isinstance(parent, ast.Starred):
+        return isinstance(ctx.parent(parent), (ast.List, ast.Tuple, ast.Call))
+    if not isinstance(parent, ast.Call) or node not in parent.args:
+        return False
+    taken = isinstance(parent.func, ast.Attribute) and parent.func.attr in _TAKING
+    return taken or not _iterating().isdisjoint(ctx.callees(parent))
 
 
 def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
@@ -157,7 +162,7 @@ def _handed_on(ctx: Context) -> Iterator[ast.expr]:
 
 
 def _taken_where_handed_on(given: ast.expr, ctx: Context) -> Iterator[str]:
-    """`Labels(set(names))`, whose constructor keeps `tuple(names)`: yield what takes over the order that this has."""
+    """`Labels(set(names))`, whose constructor goes through them: yield what takes over the order that it finds."""
     call = ctx.parent(given)
     for name in ctx.callees(call) if isinstance(call, ast.Call) else ():
         module, function = ctx.module.project.definition(name) or (None, None)
@@ -170,8 +175,7 @@ def _taken_where_handed_on(given: ast.expr, ctx: Context) -> Iterator[str]:
         bindings = module.index.scopes[function].bindings.get(parameter or "", ())
         where = ctx.elsewhere(module)
         for use in module.flow(bindings[0].scope).uses(bindings[0]) if len(bindings) == 1 else ():
-            around = where.parent(use)
-            if isinstance(around, ast.Call) and use in around.args and _iterating().intersection(where.callees(around)):
+            if _is_gone_through(use, where):
                 sink = OrderTracer(module).destination(use, Trail(each_run=True))
                 if sink is not None and is_taken_up(sink, where):
                     yield sink

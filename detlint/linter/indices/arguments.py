@@ -120,7 +120,7 @@ class SourceArguments:
                     return self._told(instead, self._ctx.module)
                 continue
             options = self._options(hiding)
-            if options is None or is_set_later(function, hiding, name):
+            if options is None or is_set_later(hiding, name, self._ctx):
                 return UNKNOWN
             if name in options:
                 value = self._ctx.constant(options[name])

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.callers import CallSite, calls_of
-from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.callers import all_callers_give
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.values import Kind
-from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, BindingKind
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -32,11 +31,4 @@ def callers_pass_tensor(node: ast.expr, ctx: Context) -> bool:
     function = only.scope.node if only is not None else None
     if only is None or not isinstance(function, FUNCTIONS):
         return False
-    sites = list(calls_of(function, ctx))
-    return bool(sites) and all(site is not None and _passes_tensor(site, function, only.name) for site in sites)
-
-
-def _passes_tensor(site: CallSite, function: FunctionNode, parameter: str) -> bool:
-    where, call = site
-    given = argument_of(function, parameter, call, skip_self=isinstance(call.func, ast.Attribute))
-    return given is not None and is_surely_tensor(given, where)
+    return all_callers_give(function, only.name, ctx, is_surely_tensor)

@@ -36,12 +36,14 @@ def put_in(function: ast.AST, options: str, name: str) -> ast.expr | None:
     return None
 
 
-def is_set_later(function: ast.AST | None, options: ast.expr, name: str) -> bool:
-    """`options["deterministic"] = …`, which may stand under a condition."""
-    stores = (part for part in walk(function) if isinstance(part, ast.Subscript)) if function is not None else ()
+def is_set_later(options: ast.expr, name: str, ctx: Context) -> bool:
+    """`options["deterministic"] = …`, which may stand under a condition, or for an attribute in another method."""
+    index, function = ctx.module.index, ctx.function(options)
+    stores = (index.parents.get(use) for use in index.names_used.get(identifier(options), ()))
     return any(
-        isinstance(store.ctx, ast.Store)
-        and identifier(store.value) == identifier(options)
+        isinstance(store, ast.Subscript)
+        and isinstance(store.ctx, ast.Store)
+        and (isinstance(options, ast.Attribute) or ctx.function(store) is function)
         and written(store.slice) == name
         for store in stores
     )

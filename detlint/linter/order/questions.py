@@ -129,7 +129,7 @@ class OrderQuestions:
     def shown(self, node: ast.AST, through: bool = True) -> bool:
         """Return whether the value goes into a message, a log or an exception, which only people read.
 
-        `through` follows it through one variable.
+        `through` follows it through one variable: not what a function of the project tells of its work with it.
         """
         function = self.index.function_at(node)
         if function is not None and function.name in self.table.descriptions:
@@ -140,8 +140,10 @@ class OrderQuestions:
                 return True
             if isinstance(parent, ast.stmt):
                 return through and self._makes_message(parent)
-            if isinstance(parent, ast.Call) and child is not parent.func and self._shows(parent, child):
-                return True
+            if isinstance(parent, ast.Call) and child is not parent.func:
+                if self._shows(parent, child):
+                    return True
+                through = through and not any(map(self.module.project.definition, self.inference.callees(parent)))
             child = parent
         return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.callers import calls_of
 from detlint.linter.programs.training import trains
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import walk
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def prepares_data(node: ast.AST, ctx: Context) -> bool:
-    """Return whether the class or the module around `node` says so; a layer is none of it, whatever its name."""
+    """Return whether the class or the module around `node` says so; a layer is none of it, nor is a part of one."""
     owner = ctx.module.index.class_at(node)
-    if owner is not None and _is_layer(owner, ctx):
+    if owner is not None and (_is_layer(owner, ctx) or (_is_data_class(owner, ctx) and _is_part_of_layer(owner, ctx))):
         return False
     return (owner is not None and _is_data_class(owner, ctx)) or in_data_module(node, ctx)
 
@@ -43,6 +44,15 @@ def _is_layer(owner: ast.ClassDef, ctx: Context) -> bool:
     classes = ctx.inference.mro(ctx.inference.class_info(owner))
     own_way = any("__call__" in info.methods for info in classes)
     return not own_way or any("forward" in info.methods for info in classes)
+
+
+def _is_part_of_layer(owner: ast.ClassDef, ctx: Context) -> bool:
+    """`self.resize = Resize("bilinear")` in a network, which calls it on the way."""
+    for where, call in filter(None, calls_of(owner, ctx)):
+        around = where.module.index.class_at(call)
+        if isinstance(where.parent(call), ast.Assign) and around is not None and _is_layer(around, where):
+            return True
+    return False
 
 
 def _is_data_class(owner: ast.ClassDef, ctx: Context) -> bool:

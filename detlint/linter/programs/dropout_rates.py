@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
-from detlint.linter.analysis.callers import all_callers_give, calls_of
+from detlint.linter.analysis.callers import all_callers_give, calls_of, is_set_from_outside
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.analysis.only_values import only_value
@@ -50,10 +50,11 @@ def asks_for_rate(test: ast.expr, rate: ast.expr, ctx: Context) -> bool:
     """Is a condition true whenever anything is dropped: `self.p > 0` for the rate `self.p`, or `bool(self.p)`?"""
     if isinstance(test, ast.IfExp) and ctx.truth(test.body) is Truth.YES:
         return asks_for_rate(test.test, rate, ctx)
-    if isinstance(test, ast.Name):
+    if isinstance(test, (ast.Name, ast.Attribute)):  # `self.active`, after `self.active = self.p > 0`
         behind = only_value(ctx.module, test)
         if behind is not None and not isinstance(behind, (ast.Name, ast.Attribute)):
-            return asks_for_rate(behind, rate, ctx)
+            stays = isinstance(test, ast.Name) or not is_set_from_outside(test.attr, ctx)
+            return stays and asks_for_rate(behind, rate, ctx)
     if isinstance(test, ast.Call) and "builtins.bool" in ctx.callees(test) and len(test.args) == 1:
         return asks_for_rate(test.args[0], rate, ctx)
     if isinstance(test, ast.Compare):
@@ -63,7 +64,7 @@ def asks_for_rate(test: ast.expr, rate: ast.expr, ctx: Context) -> bool:
         return above and asks_for_rate(test.left, rate, ctx)
     if not isinstance(test, (ast.Name, ast.Attribute)):
         return False
-    behind = only_value(ctx.module, rate) if isinstance(rate, ast.Name) else None
+    behind = only_value(ctx.module, rate)
     written = [ast.unparse(rate), *([ast.unparse(behind)] if behind is not None else [])]
     return ast.unparse(test) in written and (isinstance(test, ast.Name) or is_stored_rate(test, ctx))
 
@@ -73,6 +74,8 @@ def steady_rate(rate: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> str:
     value = _literal(rate, ctx)
     if value is not MISSING:
         return str(value) if isinstance(value, float) and value > 0 else ""
+    if isinstance(rate, (ast.Name, ast.Attribute)) and _stands_in_init(rate, ctx):
+        return "" if asks_for_mode(rate) else ast.unparse(rate)
     if isinstance(rate, ast.Attribute):
         return ast.unparse(rate) if is_stored_rate(rate, ctx) else ""
     if isinstance(rate, ast.IfExp):
@@ -87,6 +90,12 @@ def steady_rate(rate: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> str:
         return rate_of_callers(bindings[0], ctx, steps)
     behind = unpacked(bindings[0]) if bindings[0].kind is BindingKind.ASSIGN else None
     return steady_rate(behind, ctx, steps - 1) if behind is not None else ""
+
+
+def _stands_in_init(rate: ast.expr, ctx: Context) -> bool:
+    """`self.options = {"dropout_p": config.dropout}` in `__init__`, which is worked out once for both modes."""
+    function = ctx.function(rate)
+    return function is not None and function.name == "__init__"
 
 
 def rate_of_callers(parameter: Binding, ctx: Context, steps: int = _MAX_STEPS) -> str:

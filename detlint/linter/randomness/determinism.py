@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.callers import importers
 from detlint.linter.analysis.context import Call
-from detlint.linter.analysis.program import Program, calls_named
+from detlint.linter.analysis.program import Program, among_scripts, calls_named
+from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.randomness.seeding import is_off, may_be_spread, seeding_of
 from detlint.linter.randomness.trainer_settings import determinism_settings
 from detlint.randomness import load_sources
@@ -22,16 +24,29 @@ _MOST_FILES = 16
 
 
 def asks_for_deterministic_algorithms(ctx: Context) -> bool:
-    """Return whether the program (for library code: the file) turns deterministic algorithms on.
+    """Return whether the program turns deterministic algorithms on.
 
+    For library code that is the file itself, and for what scripts import from each other, all programs that do so.
     cudnn.deterministic = True does not: operators of torch itself do not look at it.
     """
-    if ctx.program is None:
-        return _asks(ctx.module, None) or _is_asked_by_maker(ctx)
-    if any(_asks(module, ctx.program) for module in ctx.program.modules):
+    if ctx.program is not None:
+        return _program_asks(ctx.program)
+    return _asks(ctx.module, None) or _is_asked_by_maker(ctx) or _all_programs_ask(ctx)
+
+
+def _program_asks(program: Program) -> bool:
+    if any(_asks(module, program) for module in program.modules):
         return True
-    seeds = seeding_of(ctx.program).seeds
+    seeds = seeding_of(program).seeds
     return any(seed.seeder is not None and seed.seeder.deterministic == "always" for seed in seeds)
+
+
+def _all_programs_ask(ctx: Context) -> bool:
+    """Is a file one of a folder of scripts, of which each program that imports it asks for deterministic algorithms?"""
+    if not among_scripts(ctx.module):
+        return False
+    users = [user for user in importers(ctx) if user.program is not None and not is_test_file(user.module)]
+    return bool(users) and all(user.program is not None and _program_asks(user.program) for user in users)
 
 
 def _is_asked_by_maker(ctx: Context) -> bool:
