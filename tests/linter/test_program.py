@@ -104,6 +104,8 @@ def test_entry_points_of_a_configuration_below_the_root_of_the_project(tmp_path:
     [
         ("pyproject.toml", "[project.scripts]\nrun = 'main:run'\n"),
         ("pyproject.toml", "[tool.poetry.scripts]\nrun = 'main:run'\n"),
+        ("pyproject.toml", "[project.entry-points.console_scripts]\nrun = 'main:run'\n"),
+        ("pyproject.toml", "[project.gui-scripts]\nrun = 'main:run'\n"),
         ("setup.cfg", "[options.entry_points]\nconsole_scripts =\n    run = main:run\n"),
         ("setup.py", "from setuptools import setup\nsetup(entry_points={'console_scripts': ['run=main:run']})\n"),
         ("setup.py", "setup(entry_points='[console_scripts]\\nrun = main:run')\n"),

@@ -14,6 +14,13 @@ from detlint.linter.source.parsing import parse
 
 # Where a project names its console scripts.
 METADATA = ("pyproject.toml", "setup.cfg", "setup.py")
+_TABLES = (
+    ("project", "scripts"),
+    ("project", "gui-scripts"),
+    ("project", "entry-points", "console_scripts"),
+    ("tool", "poetry", "scripts"),
+    ("tool", "flit", "scripts"),
+)
 _SCRIPT = re.compile(r"^\s*[\w.-]+\s*=\s*([A-Za-z_][\w.]*):[A-Za-z_]\w*", re.MULTILINE)
 
 
@@ -30,11 +37,12 @@ def script_modules(root: Path) -> frozenset[str]:
 
 
 def _scripts_of_pyproject(text: str) -> Iterator[str]:
-    table = tomli.loads(text)
-    tool = table.get("tool", {})
-    for section in (table.get("project"), tool.get("poetry") if isinstance(tool, dict) else None):
-        scripts = section.get("scripts") if isinstance(section, dict) else None
-        targets = scripts.values() if isinstance(scripts, dict) else ()
+    document = tomli.loads(text)
+    for keys in _TABLES:
+        table: object = document
+        for key in keys:
+            table = table.get(key) if isinstance(table, dict) else None
+        targets = table.values() if isinstance(table, dict) else ()
         yield from (target.partition(":")[0] for target in targets if isinstance(target, str))
 
 

@@ -71,13 +71,25 @@ def _found(ctx: Context) -> Iterator[tuple[ast.expr, str, ast.expr]]:
         yield seed.node, _WHERE_NONE, seed.node
     if not _holds_source(module):
         return
-    for value in (value for value in _seed_values(ctx) if not is_switched_off(value, ctx)):
+    given = ((value, in_test) for value in _seed_values(ctx) if not is_switched_off(value, ctx))
+    for value, only_salted in (*given, *((value, True) for value in _named_seeds(ctx))):
         for origin in origins(module, value, (module,)):
             source = why_unrepeatable(origin)
-            meant = in_test and source != SALTED
+            meant = only_salted and source != SALTED
             if source and not meant and origin.module is module and not can_be_given_again(origin.node, ctx):
                 yield origin.node, source, value
                 break
+
+
+def _named_seeds(ctx: Context) -> Iterator[ast.expr]:
+    """Yield what functions and properties of the file give that are called a seed: `def seed(self): return hash(…)`.
+
+    One that is made of the clock there may be meant to be another one each time, one of a hash never is.
+    """
+    for function in ctx.module.index.of_type(ast.FunctionDef):
+        if _SEED.search(function.name):
+            returns = ctx.module.flow(ctx.module.index.scopes[function]).returns()
+            yield from (statement.value for statement in returns if statement.value is not None)
 
 
 def _hands_through(seeding: ast.expr, ctx: Context) -> bool:

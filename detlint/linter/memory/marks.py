@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.values import Kind
-from detlint.linter.source.names import LOOPS
+from detlint.linter.source.names import LOOPS, BindingKind
 from detlint.linter.source.nodes import identifier
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ _MARKING = frozenset({"scatter_", "masked_fill_", "fill_diagonal_"})
 _MASKED = frozenset({"masked_fill_", "masked_scatter_"})
 _REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
 _BEFORE_REDUCE = 3
+_COUNTING = frozenset({"range", "trange", "prange", "enumerate", "arange", "count", "product", "ndindex", "zip"})
+_MAX_STEPS = 4
 
 
 def marks(call: ast.Call, ctx: Context) -> bool:
@@ -66,18 +68,47 @@ def is_mask(places: ast.expr, ctx: Context) -> bool:
 
 
 def sets_places(written: ast.Subscript, ctx: Context) -> bool:
-    """`linked[rows, columns] = 1`, `padded[:, -n:] = x`: some places, and not in each round of a loop.
+    """`linked[rows, columns] = 1`, `padded[:, -n:] = x`: some places, and what the rounds of a loop write is marks too.
 
     Who writes the same number everywhere asks for `torch.full`. Where `n` is a size that the memory was made with, it
     may be all of it.
     """
     statement = ctx.parent(written)
-    if not isinstance(statement, ast.Assign) or any(isinstance(parent, LOOPS) for parent in ctx.ancestors(written)):
+    if not isinstance(statement, ast.Assign):
         return False
     places = written.slice.elts if isinstance(written.slice, ast.Tuple) else [written.slice]
+    picked = any(not isinstance(place, (ast.Slice, ast.Constant, ast.UnaryOp)) for place in places)
+    if any(isinstance(parent, LOOPS) for parent in ctx.ancestors(written)):
+        return picked and puts_one_number(written, ctx) and not any(_is_counted(each, ctx) for each in places)
     if _is_number_given(statement.value, ctx):
-        return any(not isinstance(place, (ast.Slice, ast.Constant, ast.UnaryOp)) for place in places)
+        return picked
     return any(isinstance(place, ast.Slice) and _leaves_out(place, written, ctx) for place in places)
+
+
+def puts_one_number(written: ast.Subscript, ctx: Context) -> bool:
+    """`mask[mention.start] = 1`, where nothing but that number is put into what goes by the name in the function."""
+    function = ctx.function(written)
+    uses = ctx.module.index.names_used.get(identifier(written.value), ())
+    parts = (ctx.parent(use) for use in uses if ctx.function(use) is function)
+    puts = [part for part in parts if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store)]
+    stored = [statement.value for statement in map(ctx.parent, puts) if isinstance(statement, ast.Assign)]
+    numbers = {each.value for each in stored if isinstance(each, ast.Constant) and isinstance(each.value, (int, float))}
+    return len(numbers) == 1 and len(stored) == len(puts) and all(isinstance(each, ast.Constant) for each in stored)
+
+
+def _is_counted(place: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
+    """May the places be all of them: a slice, `i` of `range(n)`, what is counted, and what is made of such?"""
+    if isinstance(place, ast.Slice) or not steps:
+        return True
+    for name in (part for part in ast.walk(place) if isinstance(part, ast.Name)):
+        for binding in ctx.module.definitions(name):
+            made, kind = binding.value, binding.kind
+            counts = isinstance(made, ast.Call) and identifier(made.func) in _COUNTING
+            if kind is BindingKind.AUGMENTED or (kind is BindingKind.ITERATION and counts):
+                return True
+            if kind is BindingKind.ASSIGN and made is not None and _is_counted(made, ctx, steps - 1):
+                return True
+    return False
 
 
 def _is_number_given(value: ast.expr, ctx: Context) -> bool:
