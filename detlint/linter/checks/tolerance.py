@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
@@ -28,6 +29,7 @@ from detlint.linter.tables.rounding import rounding_table
 
 _LESS = ("assertLess", "assertLessEqual")
 _COARSEST = max(EPSILON.values())
+_IDENTITIES = ("eye", "identity", "eye_like")
 _LITERALS = ("array", "tensor", "asarray")
 _DEFAULT = "float32"
 # Tolerances that no result of float32 meets but by chance: others may be for numbers close to zero.
@@ -132,7 +134,12 @@ def _judged(node: ast.expr, what: str, tolerance: Tolerance, sides: list[ast.exp
 
 
 def _too_coarse(tolerance: Tolerance, sides: list[ast.expr], ctx: Context) -> str | None:
-    """Return the dtype behind what is compared where it cannot hold what the tolerance asks for."""
+    """Return the dtype behind what is compared where it cannot hold what the tolerance asks for.
+
+    Of `torch.eye(n)` most is zero, from which only the absolute tolerance tells how far a sum of products may be.
+    """
+    if tolerance.from_zero is not None and any(_is_identity(side, ctx) for side in sides):
+        tolerance = replace(tolerance, bound=tolerance.from_zero)
     if tolerance.bound >= _COARSEST / 2:
         return None
     dtypes = [dtype for side in sides if (dtype := precision(ctx.module, side)) is not None]
@@ -142,6 +149,10 @@ def _too_coarse(tolerance: Tolerance, sides: list[ast.expr], ctx: Context) -> st
         return None
     coarsest = max(dtypes, key=lambda dtype: EPSILON[dtype])
     return coarsest if tolerance.is_finer_than(coarsest) else None
+
+
+def _is_identity(side: ast.expr, ctx: Context) -> bool:
+    return identifier(getattr(source_of(side, ctx), "func", None)) in _IDENTITIES
 
 
 def _is_rounded(sides: list[ast.expr], ctx: Context) -> bool:

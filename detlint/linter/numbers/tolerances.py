@@ -38,11 +38,12 @@ class Teller(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """A tolerance as it is written, and how far apart numbers of size one may be by it."""
+    """A tolerance as it is written, and how far apart numbers of size one may be by it, and what should be zero."""
 
     text: str
     bound: float
     is_relative: bool = False
+    from_zero: float | None = None  # where that is written out
 
     def is_finer_than(self, dtype: str) -> bool:
         """Is it less than rounding once moves a number by, or relative and less than two neighbours are apart?"""
@@ -77,7 +78,8 @@ def _allowed(call: Call, ctx: Context, site: Teller | None) -> Tolerance | None:
     if relative == 0 and absolute == 0:
         return None
     text = f"{relative_name}={relative:g}, {absolute_name}={absolute:g}"
-    return Tolerance(text, relative + absolute, is_relative=absolute == 0)
+    from_zero = absolute if absolute and call.argument(absolute_name).given else None
+    return Tolerance(text, relative + absolute, is_relative=absolute == 0, from_zero=from_zero)
 
 
 def said(node: ast.expr | None, ctx: Context, site: Teller | None = None) -> object:
