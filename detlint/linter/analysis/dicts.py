@@ -82,6 +82,13 @@ def _keys_put(module: Module, name: str) -> set[str] | None:
     return keys
 
 
+def parts_spread(module: Module, node: ast.expr) -> list[ast.expr]:
+    """Return the dictionaries that `{**common, **options}` is put together of, also under a name; else itself."""
+    made = only_value(module, node) if isinstance(node, ast.Name) else None
+    parts = _parts(made if made is not None else node)
+    return [node] if parts is None else [part for key, part in parts if key is None]
+
+
 def _parts(node: ast.expr) -> list[tuple[str | None, ast.expr]] | None:
     """Return the entries of a dictionary in their order; those of another one, `{**base}`, stand under no key."""
     if isinstance(node, ast.Dict):

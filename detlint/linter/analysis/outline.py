@@ -100,8 +100,13 @@ def outline_of(index: Index, name: str, is_package: bool) -> Outline:
 
 
 def is_registered(node: FunctionNode | ast.ClassDef, index: Index) -> bool:
-    """`@router.post("/train")`: is a definition handed to a method of an object that the file itself makes?"""
-    decorators = map(decorating, node.decorator_list)
+    """Is a definition handed to a method of an object that the file itself makes, or to what goes by the name of it?
+
+    `@router.post("/train")`, `@register`, `@register_model("small")`.
+    """
+    decorators = [decorating(each) for each in node.decorator_list]
+    if any("regist" in identifier(decorator).lower() for decorator in decorators):
+        return True
     owners = (decorator.value for decorator in decorators if isinstance(decorator, ast.Attribute))
     made = (index.root.bindings.get(owner.id, ()) for owner in owners if isinstance(owner, ast.Name))
     return any(binding.kind is BindingKind.ASSIGN for bindings in made for binding in bindings)

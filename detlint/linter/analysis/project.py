@@ -125,7 +125,8 @@ class Project:
         if scripts is None or scripts.found is None:
             return None
         self.consulted[scripts] = None
-        return scripts.folder if len(scripts.found) > 1 else None
+        beside = any(path != module.source.path for path in scripts.found)  # a file that imports nothing is used too
+        return scripts.folder if beside else None
 
     def scripts(self, root: Path) -> frozenset[str]:
         """Return the modules that the packaging metadata of a project names as console scripts."""

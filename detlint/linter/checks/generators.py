@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.analysis.callers import calls_of, given_on, is_set_from_outside, is_used_elsewhere
+from detlint.linter.analysis.callers import calls_of, given_on, importers, is_set_from_outside, is_used_elsewhere
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.module import Module
+from detlint.linter.analysis.program import among_scripts
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.returned import made_at_last
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
@@ -168,8 +169,17 @@ def _is_seed(value: ast.expr, ctx: Context) -> bool:
 
 
 def _is_meant_to_repeat(function: FunctionNode, ctx: Context) -> bool:
-    """Does a file of the library that calls a function seed something? Of one of a program the call is the finding."""
-    return any(site.program is None and _seeds(site) for site, _ in callers_of(function, ctx) or ())
+    """Does a file of the library that calls a function seed something? Of one of a program the call is the finding.
+
+    For a file beside scripts, those that import it do.
+    """
+    sites = [site for site, _ in callers_of(function, ctx) or () if site.program is None]
+    return any(_seeds(site) or (among_scripts(site.module) and _is_seeded_by_scripts(site)) for site in sites)
+
+
+def _is_seeded_by_scripts(ctx: Context) -> bool:
+    programs = [user.program for user in importers(ctx) if not is_test_file(user.module)]
+    return any(program is not None and seeding_of(program).seeds for program in programs)
 
 
 def _seeds(ctx: Context) -> bool:

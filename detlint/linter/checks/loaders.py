@@ -12,6 +12,7 @@ from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.defaults import may_be_none, truth_by_default
+from detlint.linter.analysis.dicts import may_hold, parts_spread
 from detlint.linter.analysis.origins import origins, passed
 from detlint.linter.analysis.program import among_scripts
 from detlint.linter.analysis.registry import check, check_file
@@ -25,7 +26,7 @@ from detlint.linter.randomness.project_seeds import is_seeded_by_others, project
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.repeatable import made_up, why_unrepeatable
 from detlint.linter.randomness.seeding import may_be_spread, seeding_of, seeds_in
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, parameters
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import walk
 
 _SAMPLERS = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")
@@ -112,25 +113,38 @@ def _brings_generator(call: ast.Call, ctx: Context) -> bool:
 def _shuffles_loader(name: str, ctx: Context) -> bool:
     """Does a function of another file make a loader in the order that its parameter `shuffle` asks for?
 
-    A class derived from a loader is one, where it says nothing of generators or samplers.
+    Or one of any file, this one too, with what its `**options` ask for. A class derived from a loader is one, where it
+    says nothing of generators or samplers.
     """
     definition = ctx.module.project.definition(name)
-    if definition is None or definition[0] is ctx.module:
+    if definition is None:
         return False
     owner, found = definition
     where = ctx.elsewhere(owner)
     if isinstance(found, ast.ClassDef):
-        bases = where.inference.external_bases(where.inference.class_info(found))
+        bases = where.inference.external_bases(where.inference.class_info(found)) if owner is not ctx.module else ()
         return not ctx.rule.triggers_by_name.keys().isdisjoint(bases) and _OWN_ORDER.isdisjoint(identifiers(found))
     if all(parameter.arg != "shuffle" for parameter, _ in parameters(found.args)):
-        return False
-    for call in walk(found):
-        if isinstance(call, ast.Call):
-            triggers = (ctx.rule.triggers_by_name.get(name) for name in where.callees(call))
-            trigger = next((each for each in triggers if each is not None), None)
-            if trigger is not None and _follows(Call(call, trigger), where):
-                return True
-    return False
+        return any(_takes_options(loader, found, where) for loader in _loaders_in(found, where))
+    return owner is not ctx.module and any(_follows(loader, where) for loader in _loaders_in(found, where))
+
+
+def _loaders_in(function: FunctionNode, ctx: Context) -> Iterator[Call]:
+    for call in walk(function):
+        triggers = map(ctx.rule.triggers_by_name.get, ctx.callees(call)) if isinstance(call, ast.Call) else ()
+        trigger = next((each for each in triggers if each is not None), None)
+        if trigger is not None and isinstance(call, ast.Call):
+            yield Call(call, trigger)
+
+
+def _takes_options(loader: Call, function: FunctionNode, ctx: Context) -> bool:
+    """`DataLoader(rows, **{**COMMON, **options})`, where none but the caller can give a generator."""
+    taken = function.args.kwarg.arg if function.args.kwarg is not None else ""
+    spread = [keyword.value for keyword in loader.node.keywords if keyword.arg is None]
+    parts = [part for options in spread for part in parts_spread(ctx.module, options)]
+    own = [part for part in parts if not (isinstance(part, ast.Name) and part.id == taken)]
+    named = any(keyword.arg in ("shuffle", "generator", "sampler") for keyword in loader.node.keywords)
+    return not named and len(own) < len(parts) and not any(may_hold(ctx.module, part, "generator") for part in own)
 
 
 def _follows(call: Call, ctx: Context) -> bool:

@@ -27,7 +27,7 @@ from detlint.linter.order.takers import is_taken_as_set
 from detlint.linter.order.ties import leaves_ties
 from detlint.linter.programs.glob_patterns import leaves_ending_open, names_one_path
 from detlint.linter.source.names import FUNCTIONS, BindingKind
-from detlint.linter.source.nodes import arguments_of, receiver_of, unless_none
+from detlint.linter.source.nodes import arguments_of, identifier, receiver_of, unless_none
 from detlint.linter.tables.order import order_table
 
 _THROUGH_ALL = "pathlib.Path.rglob"
@@ -189,14 +189,27 @@ def _may_be_set(given: ast.expr) -> bool:
 
 
 def _names_of_sets(ctx: Context) -> set[str]:
-    """Return the variables of a file that are assigned what looks like a set: a screen."""
+    """Return the variables of a file that are assigned what looks like a set or where one is made: a screen."""
+    makers = _makers_of_sets(ctx)
     return {
         target.id
         for statement in ctx.module.index.of_type(ast.Assign)
         for target, value in ((target, unless_none(value)) for target, value in _each_assigned(statement))
         if isinstance(target, ast.Name)
-        and (makes_set(value) or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)))
+        and (
+            makes_set(value)
+            or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub))
+            or (isinstance(value, ast.Call) and identifier(value.func) in makers)
+        )
     }
+
+
+def _makers_of_sets(ctx: Context) -> set[str]:
+    """Return the functions of a file in which a set is made."""
+    index = ctx.module.index
+    made = [*index.of_type(ast.Set), *index.of_type(ast.SetComp)]
+    made += [call for name in ("set", "frozenset") for call in index.calls_by_name.get(name, ())]
+    return {function.name for function in map(ctx.function, made) if function is not None}
 
 
 def _each_assigned(statement: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:

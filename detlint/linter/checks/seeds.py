@@ -29,6 +29,7 @@ from detlint.linter.source.nodes import identifier
 from detlint.randomness import load_sources
 
 _SEED = re.compile(r"(^|_)(manual|random|rng|base|init|np|torch|numpy|global)?_?(seed|random_state)$", re.IGNORECASE)
+_NAMED = re.compile(r"(^|_)(seeds?|random_states?)$", re.IGNORECASE)
 _STEPS = 3
 _RESEEDING = ("numpy.random.seed", "random.seed")
 _HELPER = re.compile(r"seed|random|determin|reproduc", re.IGNORECASE)
@@ -87,7 +88,7 @@ def _named_seeds(ctx: Context) -> Iterator[ast.expr]:
     One that is made of the clock there may be meant to be another one each time, one of a hash never is.
     """
     for function in ctx.module.index.of_type(ast.FunctionDef):
-        if _SEED.search(function.name):
+        if _NAMED.search(function.name):
             returns = ctx.module.flow(ctx.module.index.scopes[function]).returns()
             yield from (statement.value for statement in returns if statement.value is not None)
 

@@ -238,10 +238,10 @@ def _of_method(node: ast.Call, function: ast.Attribute, ctx: Context, steps: int
         return before + 1
     if name == "squeeze":
         return before - 1 if node.args else None
-    keeps = any(keyword.arg == "keepdim" for keyword in node.keywords)
-    if name in _REDUCING and len(node.args) + len(node.keywords) == 1 and not keeps:
-        return before - 1
-    return None
+    reduced = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg in ("dim", "axis"))]
+    if name not in _REDUCING or len(node.args) + len(node.keywords) != 1 or len(reduced) != 1:
+        return None
+    return before - (len(reduced[0].elts) if isinstance(reduced[0], (ast.Tuple, ast.List)) else 1)
 
 
 def _swapped(node: ast.Call, ctx: Context) -> int | None:

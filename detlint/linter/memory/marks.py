@@ -79,18 +79,36 @@ def sets_places(written: ast.Subscript, ctx: Context) -> bool:
     places = written.slice.elts if isinstance(written.slice, ast.Tuple) else [written.slice]
     picked = any(not isinstance(place, (ast.Slice, ast.Constant, ast.UnaryOp)) for place in places)
     if any(isinstance(parent, LOOPS) for parent in ctx.ancestors(written)):
-        return picked and puts_one_number(written, ctx) and not any(_is_counted(each, ctx) for each in places)
+        marked = picked and puts_one_number(written, ctx) and not any(_is_counted(each, ctx) for each in places)
+        return marked or leaves_same_end(written, ctx)
     if _is_number_given(statement.value, ctx):
         return picked
     return any(isinstance(place, ast.Slice) and _leaves_out(place, written, ctx) for place in places)
 
 
-def puts_one_number(written: ast.Subscript, ctx: Context) -> bool:
-    """`mask[mention.start] = 1`, where nothing but that number is put into what goes by the name in the function."""
+def leaves_same_end(written: ast.Subscript, ctx: Context) -> bool:
+    """`table[1:, low:high] = x`, where all that is put in leaves out the first row: no round of a loop comes by it."""
+    ends = [_ends_left(put) for put in _puts(written, ctx)]
+    return bool(ends and set.intersection(*ends))
+
+
+def _ends_left(put: ast.Subscript) -> set[tuple[int, str]]:
+    """Return the dimensions of which a place leaves out the first or last few, with what it leaves."""
+    places = put.slice.elts if isinstance(put.slice, ast.Tuple) else [put.slice]
+    return {(along, ast.unparse(part)) for along, part in enumerate(places) if is_all_but_an_end(part)}
+
+
+def _puts(written: ast.Subscript, ctx: Context) -> list[ast.Subscript]:
+    """Return all places of what goes by the name in the function that something is put into."""
     function = ctx.function(written)
     uses = ctx.module.index.names_used.get(identifier(written.value), ())
     parts = (ctx.parent(use) for use in uses if ctx.function(use) is function)
-    puts = [part for part in parts if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store)]
+    return [part for part in parts if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store)]
+
+
+def puts_one_number(written: ast.Subscript, ctx: Context) -> bool:
+    """`mask[mention.start] = 1`, where nothing but that number is put into what goes by the name in the function."""
+    puts = _puts(written, ctx)
     stored = [statement.value for statement in map(ctx.parent, puts) if isinstance(statement, ast.Assign)]
     numbers = {each.value for each in stored if isinstance(each, ast.Constant) and isinstance(each.value, (int, float))}
     return len(numbers) == 1 and len(stored) == len(puts) and all(isinstance(each, ast.Constant) for each in stored)

@@ -9,7 +9,7 @@ from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.guards import exclude_each_other
 from detlint.linter.memory.aliases import is_copied, reads_of_other_name, reads_of_view
 from detlint.linter.memory.erased import is_erased
-from detlint.linter.memory.marks import is_all_but_an_end, puts_one_number
+from detlint.linter.memory.marks import is_all_but_an_end, leaves_same_end, puts_one_number
 from detlint.linter.memory.messages import is_received_later
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.promised import is_promised
@@ -109,12 +109,15 @@ def settled(outcomes: _Outcomes, ctx: Context) -> _Outcomes:
     """Say of each use what it comes to, in view of all others.
 
     Where nothing writes but one mark, `out[x > 0] = y`, whoever looks at the whole reads the rest; a second mark may
-    complement it, unless both put in the same number, `mask[i] = 1`: then whoever is handed the whole reads the rest
-    too. Who returns what was filled from one end may leave the rest to whoever gets it. Another name by which memory is
-    only read is no more than a read, and what writes a copy leaves the memory alone.
+    complement it, unless both put in the same number, `mask[i] = 1`, or leave out the same end: then whoever is handed
+    the whole reads the rest too. Who returns what was filled from one end may leave the rest to whoever gets it.
+    Another name by which memory is only read is no more than a read, and what writes a copy leaves the memory alone.
     """
     marked = [place for outcome, place in outcomes.values() if outcome is Fate.MARKED]
-    alike = all(isinstance(place, ast.Subscript) and puts_one_number(place, ctx) for place in marked)
+    alike = all(
+        isinstance(place, ast.Subscript) and (puts_one_number(place, ctx) or leaves_same_end(place, ctx))
+        for place in marked
+    )
     handed_on = {use for use in outcomes if marked and alike and _is_entered(use, ctx)}
     writing = (use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED))
     writes = [use for use in writing if use not in handed_on]

@@ -215,8 +215,9 @@ def _places_in_turn(module: Module, index: ast.expr) -> list[str]:
 
 def _gives_several(module: Module, node: ast.expr) -> bool:
     """Return whether an expression is what a model of the project returns: one of several results may be no float."""
-    if isinstance(node, ast.Name):
-        made = (made_here(module, binding) or whole_here(module, binding) for binding in module.definitions(node))
+    if isinstance(node, ast.Name):  # `full` of `full, _ = net(x)` is one of several already
+        found = module.definitions(node)
+        made = (made_here(module, each) or (None if each.index else whole_here(module, each)) for each in found)
         return any(value is not None and _gives_several(module, value) for value in made)
     if not isinstance(node, ast.Call) or identifier(node.func) in rounding_table().floating:
         return False  # `x.std(dim=0)` gives one tensor, whoever has it

@@ -23,6 +23,7 @@ _HASHES = frozenset({Kind.STRING, Kind.NONE})
 # Keys of what is counted: any other key of a record is taken for that of a text, as nobody hashes a number for a seed.
 _COUNTS = re.compile(r"(^|_)(seeds?|epochs?|ranks?|idx|index|steps?|iter(ation)?|worker(_id)?|num|count|size|offset)$")
 _MAX_STEPS = 3
+_MOST_FILES = 6  # that mention a function: of one that more of them do, its own file tells
 
 
 def why_unrepeatable(origin: Origin) -> str:
@@ -59,7 +60,7 @@ def made_up(seed: Seed) -> str:
 def hash_varies(module: Module, value: ast.expr, steps: int = _MAX_STEPS) -> bool:
     """Is the hash of this value salted? Where it is shown to be text, bytes or None, or a tuple that holds some.
 
-    Shown by what it is made of, what is done with it, its name or key, or what the file passes for a parameter.
+    Shown by what it is made of, what is done with it, its name or key, or what the project passes for a parameter.
     """
     if isinstance(value, ast.Tuple):
         return any(hash_varies(module, element, steps) for element in value.elts)
@@ -98,8 +99,11 @@ def _names(module: Module, value: ast.expr) -> Iterator[str]:
 
 
 def _given(module: Module, value: ast.expr) -> Iterator[Origin]:
-    """Yield what the file passes for a parameter of one of its functions: `row["id"]` for `def seed_of(name):`."""
+    """Yield what the project passes for a parameter of one of its functions: `row["id"]` for `def seed_of(name):`."""
     bindings = module.definitions(value) if isinstance(value, ast.Name) else ()
     for binding in bindings:
-        if binding.kind is BindingKind.PARAMETER and isinstance(binding.scope.node, FUNCTIONS):
-            yield from passed(module, binding.scope.node, binding.name, (module,))
+        function = binding.scope.node
+        if binding.kind is BindingKind.PARAMETER and isinstance(function, FUNCTIONS):
+            search = module.project.search(function.name, module, _MOST_FILES)
+            others = map(module.project.at, search.found or ()) if search is not None else ()
+            yield from passed(module, function, binding.name, tuple(dict.fromkeys((module, *others))))
