@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.calls_elsewhere import called_elsewhere
 from detlint.linter.analysis.module import Module
+from detlint.linter.modes.layers import LOADS_INSTANCE
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes
@@ -92,19 +93,25 @@ class Constructors:
                     yield from peer.of_expression(statement.value, index)
 
     def _of_given_class(self, module: Module, node: ast.Call) -> list[tuple[Module, ast.Call]]:
-        """Return `Net(config)` for the `cls(config)` of a helper that callers give `Net`; nothing where none does."""
+        """Return `Net(config)` for the `cls(config)` of a helper that callers give `Net`; nothing where none does.
+
+        So `Net.load_from_checkpoint(path)`.
+        """
         function = module.index.function_at(node)
-        if function is None or not isinstance(node.func, ast.Name):
+        loads = isinstance(node.func, ast.Attribute) and node.func.attr == LOADS_INSTANCE
+        called = node.func.value if loads and isinstance(node.func, ast.Attribute) else node.func
+        if function is None or not isinstance(called, ast.Name):
             return []
-        bindings = module.definitions(node.func)
+        bindings = module.definitions(called)
         if not bindings or any(
             binding.kind is not BindingKind.PARAMETER or binding.scope.node is not function for binding in bindings
         ):
             return []
         found: list[tuple[Module, ast.Call]] = []
-        for other, call, given in self._given(function, node.func.id):
+        for other, call, given in self._given(function, called.id):
             own = other is module  # what a helper of another file passes on has no meaning in this one
-            made = ast.Call(given, node.args if own else [], node.keywords if own else [])
+            maker = ast.Attribute(given, LOADS_INSTANCE, ast.Load()) if loads else given
+            made = ast.Call(maker, node.args if own else [], node.keywords if own else [])
             other.graft(ast.copy_location(made, call), node if own else call)
             found.append((other, made))
         return found

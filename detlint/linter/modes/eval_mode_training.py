@@ -24,7 +24,7 @@ from detlint.linter.programs.evaluation import (
     runs_without_gradients,
     without_gradients,
 )
-from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS, BindingKind
+from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 
 # What switches a mode says nothing of what it is for.
@@ -169,11 +169,27 @@ class _Search:
         return frozenset(call for _, call in Constructors(self.modes, near=True).of_key(key))
 
     def _given(self, key: Key) -> Reason | None:
-        """A model that a function gets: whoever calls it with one in eval mode wants no evaluation that switches it."""
-        scope = self.module.index.scopes.get(key.owner)
-        bindings = scope.bindings.get(key.name, ()) if scope is not None and isinstance(key.owner, FUNCTIONS) else ()
+        """A model that a function or an object gets: who hands over one in eval mode wants no switch to it."""
+        function, name = key.owner, key.name
+        if isinstance(function, ast.ClassDef):
+            function, name = self._taken_over(function, name) or (function, name)
+        scope = self.module.index.scopes.get(function) if isinstance(function, FUNCTIONS) else None
+        bindings = scope.bindings.get(name, ()) if scope is not None else ()
         parameter = next((binding for binding in bindings if binding.kind is BindingKind.PARAMETER), None)
         return Reason(self.module, parameter.node, None, True) if parameter is not None else None
+
+    def _taken_over(self, owner: ast.ClassDef, attribute: str) -> tuple[FunctionNode, str] | None:
+        """`self.net = net` in `__init__`, and nowhere else: return that and the parameter."""
+        writes = self.module.classes[owner].attributes.get(attribute, ())
+        only = writes[0] if len(writes) == 1 else None
+        if (
+            only is None
+            or only.method is None
+            or only.method.name != "__init__"
+            or not isinstance(only.value, ast.Name)
+        ):
+            return None
+        return only.method, only.value.id
 
     def _may_depend(self, key: Key) -> bool:
         """Does the mode make a difference to a model, or can that not be told?"""

@@ -40,6 +40,8 @@ _MAKES_OTHERS = ("act", "conv", "linear", "nonlin", "loss", "init")
 _MAKERS = ("from_", "create_", "build", "load", "get_", "instantiate")
 # By a convention of Hugging Face, whoever's class it is: what these make is in eval mode.
 FROM_PRETRAINED = ".from_pretrained"
+# The method of Lightning's modules that makes one, in train mode.
+LOADS_INSTANCE = "load_from_checkpoint"
 _ANY_MODULE = {"torch.nn.Module.__call__"}
 _FUNCTIONAL = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
@@ -260,7 +262,7 @@ def from_torchvision_by_name(module: Module, call: ast.Call) -> bool:
 def names_made(module: Module, call: ast.Call) -> tuple[str, ...]:
     """Return what a call makes: `LitNet.load_from_checkpoint(path)` makes an instance of the class."""
     loaded: tuple[str, ...] = ()
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "load_from_checkpoint":
+    if isinstance(call.func, ast.Attribute) and call.func.attr == LOADS_INSTANCE:
         loaded = tuple(filter(module.project.definition, module.inference.resolve(call.func.value)))
     return loaded or module.inference.callees(call)
 

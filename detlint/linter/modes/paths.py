@@ -12,7 +12,7 @@ from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.effects import MAX_DEPTH, Event, is_unset
 from detlint.linter.modes.frames import Frame
-from detlint.linter.modes.layers import FROM_PRETRAINED, from_torchvision_by_name, switches_itself
+from detlint.linter.modes.layers import FROM_PRETRAINED, LOADS_INSTANCE, from_torchvision_by_name, switches_itself
 from detlint.linter.modes.left_as_made import left_as_made
 from detlint.linter.modes.left_flags import is_left_in_train_mode
 from detlint.linter.modes.lists import held_in
@@ -29,7 +29,7 @@ from detlint.linter.modes.switches import Mode, switched, switches_any
 from detlint.linter.programs.evaluation import evaluates
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.rounding import rounding_table
 from detlint.randomness import load_sources
 
@@ -116,6 +116,8 @@ class Modes(OtherNames):
         if copied is not None:
             return self._mode_as_copied(key, copied) if key is not None else self.mode_of(copied)
         modes = [self._made_by(name, node, index) for name in self.module.inference.callees(node)]
+        if not modes and identifier(node.func) == LOADS_INSTANCE:
+            return Mode.TRAIN  # of a class that a caller gives
         return _same(*modes) if modes else Mode.UNKNOWN
 
     def _is_only_made(self, key: Key) -> bool:
