@@ -30,6 +30,7 @@ from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, Functio
 from detlint.linter.source.nodes import walk
 
 _SAMPLERS = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")
+_CHANGING = ("pop", "popitem", "update", "setdefault", "clear")  # methods of dictionaries
 _GENERATORS = re.compile(r"seed|generator|(^|_)rng$|random_state|sampler", re.IGNORECASE)
 _TRAIN, _TEST = re.compile("train", re.IGNORECASE), re.compile(r"test|val|dev|infer", re.IGNORECASE)
 # Words of a class of loaders that sees to its own order.
@@ -144,7 +145,17 @@ def _takes_options(loader: Call, function: FunctionNode, ctx: Context) -> bool:
     parts = [part for options in spread for part in parts_spread(ctx.module, options)]
     own = [part for part in parts if not (isinstance(part, ast.Name) and part.id == taken)]
     named = any(keyword.arg in ("shuffle", "generator", "sampler") for keyword in loader.node.keywords)
+    if any(_is_changed(part, ctx) for part in parts if part not in own):
+        return False  # `options["sampler"] = sampler`
     return not named and len(own) < len(parts) and not any(may_hold(ctx.module, part, "generator") for part in own)
+
+
+def _is_changed(options: ast.expr, ctx: Context) -> bool:
+    """Does the function put anything into a dictionary, or take it out, before it hands it on?"""
+    uses = ctx.module.index.uses_of(options) if isinstance(options, ast.Name) else ()
+    parents = [ctx.parent(use) for use in uses]
+    stored = any(isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load) for part in parents)
+    return stored or any(isinstance(part, ast.Attribute) and part.attr in _CHANGING for part in parents)
 
 
 def _follows(call: Call, ctx: Context) -> bool:

@@ -190,16 +190,35 @@ def _divides(rows: Iterable[ast.expr], ctx: Context) -> bool:
     """Are rows cut into parts that lie side by side, and do names around say that these train and test?"""
     parts = [part for part in map(ctx.parent, rows) if isinstance(part, ast.Subscript)]
     cuts = [(part, part.slice) for part in parts if isinstance(part.slice, ast.Slice) and part.slice.step is None]
-    ends = {ast.unparse(cut.upper) for _, cut in cuts if cut.lower is None and cut.upper is not None}
+    ends = {ast.unparse(cut.upper) for _, cut in cuts if _is_from_start(cut) and cut.upper is not None}
     begins = {ast.unparse(cut.lower) for _, cut in cuts if cut.lower is not None}
-    if ends.isdisjoint(begins):
+    left = [each for part, cut in cuts if _is_from_start(cut) for each in _leaving_out(part, ctx)]
+    if ends.isdisjoint(begins) and not left:
         return False
-    statements = {ctx.statement(part) for part, _ in cuts}
+    statements = {ctx.statement(part) for part in (*(part for part, _ in cuts), *left)}
     words = {identifier(part) for each in statements for part in walk(each) if isinstance(part, ast.expr)}
     trains, tests = any(map(_TRAINS.search, words)), any(map(_TESTS.search, words))
     # What is handed back at once has no names: there one word is enough, for how much the test takes.
     unnamed = len(statements) == 1 and all(isinstance(each, ast.Return) for each in statements)
     return (trains or tests) if unnamed else (trains and tests)
+
+
+def _is_from_start(cut: ast.Slice) -> bool:
+    """`[:n]` and `[0:n]`."""
+    return cut.lower is None or (isinstance(cut.lower, ast.Constant) and cut.lower.value == 0)
+
+
+def _leaving_out(part: ast.expr, ctx: Context) -> list[ast.expr]:
+    """Return the uses of `held_out = set(rows[:n])` where `i not in held_out` takes the other part; else nothing."""
+    around = ctx.parent(part)
+    whole = around if isinstance(around, ast.Call) and part in around.args else part
+    uses = list(_uses(whole, ctx))
+    asked = ((use, ctx.parent(use)) for use in uses)
+    taken = any(
+        isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn) and use in test.comparators
+        for use, test in asked
+    )
+    return uses if taken else []
 
 
 def _draws_without(call: ast.Call, name: str, ctx: Context) -> str:
