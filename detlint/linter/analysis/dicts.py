@@ -89,24 +89,34 @@ def parts_spread(module: Module, node: ast.expr) -> list[ast.expr]:
     return [node] if parts is None else [part for key, part in parts if key is None]
 
 
-def _parts(node: ast.expr) -> list[tuple[str | None, ast.expr]] | None:
-    """Return the entries of a dictionary in their order; those of another one, `{**base}`, stand under no key."""
+def entries_of(node: ast.expr) -> list[tuple[ast.expr | None, ast.expr]] | None:
+    """Return the keys and values that a dictionary is written with, in their order; None of anything else.
+
+    Those of another one that is taken in, `{**base}` and `base | more`, stand under no key.
+    """
     if isinstance(node, ast.Dict):
-        parts: list[tuple[str | None, ast.expr]] = []
-        for key, value in zip(node.keys, node.values, strict=True):
-            word = key.value if isinstance(key, ast.Constant) else None
-            if key is not None and not isinstance(word, str):
-                return None
-            parts.append((word if isinstance(word, str) else None, value))
-        return parts
+        return list(zip(node.keys, node.values, strict=True))
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return [(None, node.left), (None, node.right)]
     if not isinstance(node, ast.Call):
         return None
     if getattr(node.func, "id", "") == "dict":
-        return [*((None, base) for base in node.args), *((word.arg, word.value) for word in node.keywords)]
+        words = [(ast.Constant(word.arg) if word.arg is not None else None, word.value) for word in node.keywords]
+        return [*((None, base) for base in node.args), *words]
     copied = receiver_of(node) if identifier(node.func) == "copy" and not node.args else None
     return [(None, copied)] if copied is not None else None
+
+
+def _parts(node: ast.expr) -> list[tuple[str | None, ast.expr]] | None:
+    """Return the entries of a dictionary by key, None where a key is no text that is written out."""
+    parts: list[tuple[str | None, ast.expr]] = []
+    entries = entries_of(node)
+    for key, value in entries or ():
+        word = key.value if isinstance(key, ast.Constant) else None
+        if key is not None and not isinstance(word, str):
+            return None
+        parts.append((word if isinstance(word, str) else None, value))
+    return parts if entries is not None else None
 
 
 def _merged(module: Module, parts: list[tuple[str | None, ast.expr]], steps: int) -> Mapping[str, ast.expr] | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from detlint.conditions import Truth
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.context import Context
-from detlint.linter.analysis.dicts import looped_over
+from detlint.linter.analysis.dicts import entries_of, looped_over
 from detlint.linter.analysis.lookups import looked_up
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.returned import made_results
@@ -200,19 +200,12 @@ def _parts(name: str, options: ast.expr) -> Iterator[ast.expr | ast.keyword]:
     other = stand_in(options)
     if other is not None:
         yield other
-    elif isinstance(options, ast.Dict):
-        for key, value in reversed(list(zip(options.keys, options.values, strict=True))):
-            if key is None:
-                yield value
-            elif isinstance(key, ast.Constant) and key.value == name:
-                yield ast.keyword(name, value)
-    elif isinstance(options, ast.BinOp) and isinstance(options.op, ast.BitOr):
-        yield from (options.right, options.left)
-    elif isinstance(options, ast.Call) and getattr(options.func, "id", "") == "dict":
-        yield from (word if word.arg else word.value for word in options.keywords[::-1] if word.arg in (None, name))
-        yield from options.args
-    elif isinstance(options, ast.Call) and isinstance(options.func, ast.Attribute) and options.func.attr == "copy":
-        yield options.func.value
+        return
+    for key, value in reversed(entries_of(options) or ()):
+        if key is None:
+            yield value
+        elif isinstance(key, ast.Constant) and key.value == name:
+            yield ast.keyword(name, value)
 
 
 def _under_name(name: str, options: ast.Name, ctx: Context, call: ast.expr, steps: int) -> Found | None:
