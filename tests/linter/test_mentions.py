@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,12 @@ def test_star_imports_leave_every_name_open(tmp_path: Path, text: str) -> None:
 
 def test_a_file_that_cannot_be_read_holds_nothing(tmp_path: Path) -> None:
     assert not Mentions().may_export(tmp_path / "missing.py", "seed")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes among its files")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "main.py").write_text("import seed\n")
+    search = Mentions().scripts(tmp_path)
+    assert search is not None
+    assert search.found == (tmp_path / "main.py",)

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from detlint.config import DEFAULT_EXCLUDE
+from detlint.files import is_file
 from detlint.linter.source.layout import Presence
 from detlint.settings import compile_patterns
 
@@ -92,6 +93,8 @@ def mentions(path: Path, name: str) -> bool:
 
 
 def _bytes(path: Path) -> bytes:
+    if not is_file(path):
+        return b""  # who opens a pipe waits for somebody to write to it
     try:
         with open(path, "rb") as stream:  # noqa: PTH123 `Path.open` takes as long again
             return stream.read()
