@@ -12,7 +12,7 @@ from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier
 
 # What keeps settings under the names that it is given them by.
-_HOLDERS = ("SimpleNamespace", "Namespace", "EasyDict", "edict", "AttrDict", "ConfigDict", "Munch", "Box")
+_HOLDERS = frozenset(("SimpleNamespace", "Namespace", "EasyDict", "edict", "AttrDict", "ConfigDict", "Munch", "Box"))
 
 
 def flags_of(option: ast.Call) -> list[str]:
@@ -44,6 +44,9 @@ def fields(name: str, module: Module) -> Iterator[ast.expr]:
             if isinstance(part, ast.AnnAssign) and identifier(part.target) == name and part.value is not None:
                 yield part.value
     for call in calls_named(module, _HOLDERS):
+        called = {each.rpartition(".")[2] for each in module.inference.callees(call)} or {identifier(call.func)}
+        if called.isdisjoint(_HOLDERS):
+            continue
         yield from (keyword.value for keyword in call.keywords if keyword.arg == name)
         for display in call.args:
             keys = display.keys if isinstance(display, ast.Dict) else []

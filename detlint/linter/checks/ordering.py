@@ -17,7 +17,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.folders import is_just_made
-from detlint.linter.order.form import CHECKSUM, CHOICE, DRAWS, NUMBERING, PAIRING, SUM, WRITING, Form, Trail
+from detlint.linter.order.form import CHECKSUM, CHOICE, DRAWS, NUMBERING, PAIRING, SUM, WRITING, Entered, Form, Trail
 from detlint.linter.order.left_to_callers import is_left_to_callers
 from detlint.linter.order.on_request import is_left_open_on_request
 from detlint.linter.order.picks import is_for_an_error, takes_the_only_one
@@ -164,6 +164,7 @@ def _handed_on(ctx: Context) -> Iterator[ast.expr]:
 def _taken_where_handed_on(given: ast.expr, ctx: Context) -> Iterator[str]:
     """`Labels(set(names))`, whose constructor goes through them: yield what takes over the order that it finds."""
     call = ctx.parent(given)
+    around = OrderTracer(ctx.module)
     for name in ctx.callees(call) if isinstance(call, ast.Call) else ():
         module, function = ctx.module.project.definition(name) or (None, None)
         if module is not None and isinstance(function, ast.ClassDef):
@@ -174,9 +175,10 @@ def _taken_where_handed_on(given: ast.expr, ctx: Context) -> Iterator[str]:
         parameter = parameter_given(function, call, given, skip_self=made)
         bindings = module.index.scopes[function].bindings.get(parameter or "", ())
         where = ctx.elsewhere(module)
+        trail = Trail(each_run=True, calls=1, entered=(Entered(around, call, function),))
         for use in module.flow(bindings[0].scope).uses(bindings[0]) if len(bindings) == 1 else ():
             if _is_gone_through(use, where):
-                sink = OrderTracer(module).destination(use, Trail(each_run=True))
+                sink = around.of(module).destination(use, trail)
                 if sink is not None and is_taken_up(sink, where):
                     yield sink
 
