@@ -107,6 +107,14 @@ def entries_of(node: ast.expr) -> list[tuple[ast.expr | None, ast.expr]] | None:
     return [(None, copied)] if copied is not None else None
 
 
+def entries_updated(call: ast.AST | None) -> list[tuple[ast.expr | None, ast.expr]] | None:
+    """Return the entries that `options.update(size=8)` or `options.update({"size": 8})` puts in, None of others."""
+    if not isinstance(call, ast.Call) or identifier(call.func) != "update":
+        return None
+    given = entries_of(ast.Call(ast.Name("dict"), call.args, call.keywords)) or []
+    return [entry for key, value in given for entry in (entries_of(value) if key is None else None) or [(key, value)]]
+
+
 def _parts(node: ast.expr) -> list[tuple[str | None, ast.expr]] | None:
     """Return the entries of a dictionary by key, None where a key is no text that is written out."""
     parts: list[tuple[str | None, ast.expr]] = []
@@ -203,6 +211,9 @@ def _may_put_in(module: Module, use: ast.AST, key: str) -> bool:
     if isinstance(parent, ast.Subscript) and parent.value is use and not isinstance(parent.ctx, ast.Load):
         return not isinstance(parent.slice, ast.Constant) or parent.slice.value == key
     if isinstance(parent, ast.Attribute):
+        put = entries_updated(module.index.parents.get(parent))
+        if put is not None:
+            return any(not isinstance(word, ast.Constant) or word.value == key for word, _ in put)
         return parent.attr not in _READING
     return isinstance(parent, ast.Call) or (isinstance(parent, ast.keyword) and parent.arg is not None)
 

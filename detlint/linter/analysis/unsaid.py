@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from detlint.conditions import Truth
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.context import Context
-from detlint.linter.analysis.dicts import entries_of, looped_over
+from detlint.linter.analysis.dicts import entries_of, entries_updated, looped_over
 from detlint.linter.analysis.lookups import looked_up
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.returned import made_results
@@ -223,15 +223,22 @@ def _under_name(name: str, options: ast.Name, ctx: Context, call: ast.expr, step
 
 
 def _put(name: str, node: ast.AST, options: str) -> ast.expr | None:
-    """Return what `options["mode"] = value` or `options.setdefault("mode", value)` puts under a name."""
+    """Return what `options["mode"] = value`, `options.setdefault("mode", value)` or `options.update(mode=value)` puts.
+
+    That is under a name, here `mode`.
+    """
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
-        owner, key, value = node.targets[0].value, node.targets[0].slice, node.value
+        owner: ast.expr | None = node.targets[0].value
+        put: list[tuple[ast.expr | None, ast.expr]] = [(node.targets[0].slice, node.value)]
     elif isinstance(node, ast.Call) and identifier(node.func) == "setdefault" and len(node.args) == 2:
-        owner, (key, value) = getattr(node.func, "value", node.func), node.args
+        owner, put = receiver_of(node), [(node.args[0], node.args[1])]
+    elif isinstance(node, ast.Call):
+        owner, put = receiver_of(node), entries_updated(node) or []
     else:
         return None
-    named = isinstance(key, ast.Constant) and key.value == name
-    return value if named and getattr(owner, "id", "") == options else None
+    if getattr(owner, "id", "") != options:
+        return None
+    return next((value for key, value in reversed(put) if isinstance(key, ast.Constant) and key.value == name), None)
 
 
 def _is_chosen(node: ast.AST, call: ast.expr, ctx: Context) -> bool:
