@@ -246,11 +246,13 @@ def _imports(module: Module, bound: Mapping[str, Sequence[Binding]]) -> bool:
 
 
 def _picked_by(inference: Inference, name: str) -> Iterator[str]:
-    """Yield what a function of the project may give that ends on `return LAYERS[kind]`."""
+    """Yield what a function of the project may give that ends on `return LAYERS[kind]`, or on a partial call."""
     definition = inference.module.project.definition(name)
-    looked_up = picked(definition[1]) if definition is not None and isinstance(definition[1], FUNCTIONS) else None
-    if definition is not None and looked_up is not None:
-        yield from _looked_up(definition[0].inference, looked_up.value, looked_up.slice)
+    given = picked(definition[1]) if definition is not None and isinstance(definition[1], FUNCTIONS) else None
+    if definition is not None and isinstance(given, ast.Subscript):
+        yield from _looked_up(definition[0].inference, given.value, given.slice)
+    elif definition is not None and given is not None:
+        yield from definition[0].inference.resolve(given)
 
 
 def _looked_up(inference: Inference, table: ast.expr, key: ast.expr) -> Iterator[str]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.dicts import kept_items, written_items
 from detlint.linter.analysis.lookups import looked_up
 from detlint.linter.analysis.only_values import only_value
-from detlint.linter.source.node_lists import is_partial
+from detlint.linter.source.node_lists import is_partial, picked
 from detlint.linter.source.nodes import identifier, unless_none
 
 if TYPE_CHECKING:
@@ -60,8 +61,14 @@ def _partial(module: Module, function: ast.expr, called: str) -> ast.Call | None
         return next((value for where, value in found if is_partial(value) and called in where.resolve(value)), None)
     kept = None if isinstance(function, ast.Call) else only_value(module, function)
     made = unless_none(kept) if kept is not None else function
-    if isinstance(made, ast.Call) and made.args and _PARTIAL in module.inference.resolve(made.func):
+    if not isinstance(made, ast.Call):
+        return None
+    if made.args and _PARTIAL in module.inference.resolve(made.func):
         return made
+    for where, helper in functions_called(module.inference, made):  # `drop = dropout_of(kind, rate)`
+        given = picked(helper)
+        if isinstance(given, ast.Call) and called in where.inference.resolve(given):
+            return given
     return None
 
 

@@ -62,12 +62,12 @@ class NodeLists:
 
     @cached_property
     def _tables_of_functions(self) -> dict[str, set[str]]:
-        """Identifiers behind what functions end on, where that is looked up: `return LAYERS[kind]`."""
+        """Identifiers behind the functions that functions end on, see `picked`."""
         tables: dict[str, set[str]] = {}
         for function in self.of_type(ast.FunctionDef):
-            looked_up = picked(function)
-            if looked_up is not None:
-                tables.setdefault(function.name, set()).update(_identifiers_behind(looked_up))
+            given = picked(function)
+            if given is not None:
+                tables.setdefault(function.name, set()).update(_identifiers_behind(given))
         return tables
 
     def _got_by_name(self, function: ast.expr) -> Iterator[str]:
@@ -164,10 +164,11 @@ class NodeLists:
         yield from ((walrus.target, walrus.value) for walrus in self.of_type(ast.NamedExpr))
 
 
-def picked(function: FunctionNode) -> ast.Subscript | None:
-    """Return `LAYERS[kind]` of a function that ends on `return LAYERS[kind]`."""
+def picked(function: FunctionNode) -> ast.Subscript | ast.Call | None:
+    """Return `LAYERS[kind]` of a function that ends on `return LAYERS[kind]`, and so `partial(F.dropout, p=rate)`."""
     last = function.body[-1]
-    return last.value if isinstance(last, ast.Return) and isinstance(last.value, ast.Subscript) else None
+    given = last.value if isinstance(last, ast.Return) else None
+    return given if given is not None and (isinstance(given, ast.Subscript) or is_partial(given)) else None
 
 
 def by_dimension(node: ast.expr) -> list[str]:
