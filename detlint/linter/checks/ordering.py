@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from detlint.findings import Finding
-from detlint.linter.analysis.calls import parameter_given
+from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
@@ -27,7 +27,7 @@ from detlint.linter.order.takers import is_taken_as_set
 from detlint.linter.order.ties import leaves_ties
 from detlint.linter.programs.glob_patterns import leaves_ending_open, names_one_path
 from detlint.linter.source.names import FUNCTIONS, BindingKind
-from detlint.linter.source.nodes import arguments_of, identifier, receiver_of, unless_none
+from detlint.linter.source.nodes import arguments_of, identifier, receiver_of, unless_none, walk
 from detlint.linter.tables.order import order_table
 
 _THROUGH_ALL = "pathlib.Path.rglob"
@@ -158,6 +158,7 @@ def _handed_on(ctx: Context) -> Iterator[ast.expr]:
     for call in ctx.module.index.of_type(ast.Call):
         sets = [given for given in arguments_of(call) if _may_be_set(given) or getattr(given, "id", "") in names]
         if sets and any(project.definition(name) is not None for name in ctx.callees(call)):
+            sets = [given for given in sets if not isinstance(given, ast.Call) or _may_give_set(given, ctx)]
             yield from (given for given in sets if is_set(given, ctx) and not is_taken_as_set(given, ctx))
 
 
@@ -184,10 +185,19 @@ def _taken_where_handed_on(given: ast.expr, ctx: Context) -> Iterator[str]:
 
 
 def _may_be_set(given: ast.expr) -> bool:
-    """`set(names)`, and `known - rare` and `self.speakers()`, which may give one: a screen."""
-    if isinstance(given, ast.Call) and not (given.args or given.keywords):
-        return True
-    return makes_set(given) or (isinstance(given, ast.BinOp) and isinstance(given.op, (ast.Sub, ast.BitAnd, ast.BitOr)))
+    """`set(names)`, and `known - rare` and `labels_of(rows)`, which may give one: a screen."""
+    return (
+        isinstance(given, ast.Call)
+        or makes_set(given)
+        or (isinstance(given, ast.BinOp) and isinstance(given.op, (ast.Sub, ast.BitAnd, ast.BitOr)))
+    )
+
+
+def _may_give_set(given: ast.Call, ctx: Context) -> bool:
+    """Is a set made in the function that is called, or may that be anything: a screen."""
+    called = list(functions_called(ctx.inference, given))
+    inside = (part for _, function in called for part in walk(function) if isinstance(part, ast.expr))
+    return makes_set(given) or not (given.args or given.keywords) or any(map(makes_set, inside))
 
 
 def _names_of_sets(ctx: Context) -> set[str]:
