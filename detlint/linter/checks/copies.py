@@ -11,7 +11,7 @@ from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.copy_reads import ASIDE, Running, outlives, read, read_of_place
-from detlint.linter.memory.host_copies import goes_to_cpu, is_non_blocking, is_of_cpu, is_on
+from detlint.linter.memory.host_copies import goes_to_cpu, is_non_blocking, is_of_cpu, is_on, made_of
 from detlint.linter.memory.looped import parts_gone_through
 from detlint.linter.memory.moves import copies_as_told, is_taken_to_wait, told_to_cpu
 from detlint.linter.memory.waits import WAITING_METHODS, always_waits
@@ -37,8 +37,10 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
             yield from _read_too_early(call, ctx) if not is_of_cpu(function.value, ctx) else ()
         else:
             yield from _read_where_told(call, ctx)
-    elif (reader := _read_of_buffer(_whole(function.value, ctx), call, ctx)) is not None:
-        yield from _finding(call, reader, ctx)
+    else:
+        buffers = dict.fromkeys((_whole(function.value, ctx), function.value))
+        reader = next(filter(None, (_read_of_buffer(buffer, call, ctx) for buffer in buffers)), None)
+        yield from _finding(call, reader, ctx) if reader is not None else ()
 
 
 @check("DET604", nodes=(ast.keyword,))
@@ -110,7 +112,7 @@ def _may_be_tensor(node: ast.expr, ctx: Context) -> bool:
 
 def _is_pinned(buffer: ast.expr, ctx: Context) -> bool:
     """Return whether a buffer is host memory that a device can copy into while the CPU goes on, or holds such."""
-    made = [value.node for value in ctx.values(buffer) if value.kind is not Kind.NONE]
+    made = made_of(buffer, ctx)
     return bool(made) and all(_makes_pinned(node, ctx) for node in made)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from detlint.conditions import Truth
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.defaults import truth_by_default
+from detlint.linter.analysis.element_fills import entries, first_entries
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.unpassed import callers_of
 from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import written_out
@@ -60,8 +62,20 @@ def is_of_cpu(node: ast.expr, ctx: Context) -> bool:
     """`torch.zeros(n).detach()`: was the tensor made where no device was asked for?"""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS:
         node = node.func.value
-    made = [value.node for value in ctx.values(node) if value.kind is not Kind.NONE]
+    made = made_of(node, ctx)
     return bool(made) and all(isinstance(call, ast.Call) and _makes_on_cpu(call, ctx) for call in made)
+
+
+def made_of(node: ast.expr, ctx: Context) -> list[ast.AST | None]:
+    """Return what a buffer is made by; for `self.buffers[key]` all that is put there, one buffer for each form."""
+    entry = only_value(ctx.module, node) if isinstance(node, ast.Name) else node
+    holder = entry.value if isinstance(entry, ast.Subscript) else None
+    if isinstance(holder, (ast.Name, ast.Attribute)):
+        put = [value for value, steps in entries(holder, ctx.module.index) if not steps]
+        put += first_entries(holder, ctx.module.index)
+        if put:
+            return [*put]
+    return [value.node for value in ctx.values(node) if value.kind is not Kind.NONE]
 
 
 def _makes_on_cpu(call: ast.Call, ctx: Context) -> bool:
