@@ -131,10 +131,10 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
             yield ctx.finding(whole, repair=repair, set=ast.unparse(iterated)[:60], sink=sink)
     for given in _handed_on(ctx):
         sink = OrderTracer(ctx.module).destination(given, Trail(each_run=True))
-        taken_over = sink in _TAKEN_OVER or (sink is not None and sink.removesuffix("()") in _receiving())
-        if not taken_over:
-            sink = next(_taken_where_handed_on(given, ctx), None)
-        if sink is not None and not has_fixed_order(given, ctx, numbering=sink == NUMBERING):
+        where_gone_through, taken = next(_taken_where_handed_on(given, ctx), (None, None))
+        if sink not in _TAKEN_OVER and (sink is None or sink.removesuffix("()") not in _receiving()):
+            sink = where_gone_through
+        if sink is not None and not has_fixed_order(given, ctx, numbering=sink == NUMBERING, taken=taken):
             yield ctx.finding(given, set=ast.unparse(given)[:60], sink=sink)
 
 
@@ -162,8 +162,8 @@ def _handed_on(ctx: Context) -> Iterator[ast.expr]:
             yield from (given for given in sets if is_set(given, ctx) and not is_taken_as_set(given, ctx))
 
 
-def _taken_where_handed_on(given: ast.expr, ctx: Context) -> Iterator[str]:
-    """`Labels(set(names))`, whose constructor goes through them: yield what takes over the order that it finds."""
+def _taken_where_handed_on(given: ast.expr, ctx: Context) -> Iterator[tuple[str, tuple[ast.expr, Context]]]:
+    """`Labels(set(names))`, whose constructor goes through them: yield what takes over the order, and where."""
     call = ctx.parent(given)
     around = OrderTracer(ctx.module)
     for name in ctx.callees(call) if isinstance(call, ast.Call) else ():
@@ -181,7 +181,7 @@ def _taken_where_handed_on(given: ast.expr, ctx: Context) -> Iterator[str]:
             if _is_gone_through(use, where):
                 sink = around.of(module).destination(use, trail)
                 if sink is not None and is_taken_up(sink, where):
-                    yield sink
+                    yield sink, (use, where)
 
 
 def _may_be_set(given: ast.expr) -> bool:

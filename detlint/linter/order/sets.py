@@ -237,10 +237,13 @@ def _is_view(node: ast.expr) -> bool:
     )
 
 
-def has_fixed_order(node: ast.expr, ctx: Context, numbering: bool) -> bool:
+def has_fixed_order(
+    node: ast.expr, ctx: Context, numbering: bool, taken: tuple[ast.expr, Context] | None = None
+) -> bool:
     """Return whether a set holds numbers, for all that can be told; `numbering` if its elements are given numbers.
 
-    What is done with the elements tells it first, then where they come from, then what they are called.
+    What is done with the elements tells it first, then where they come from, then what they are called, also where
+    the function that it is handed to has `taken` it up.
     """
     used = used_as(node, ctx)
     if used is Sort.NUMBERS:
@@ -252,7 +255,10 @@ def has_fixed_order(node: ast.expr, ctx: Context, numbering: bool) -> bool:
     found = together((used, made))
     if found is Sort.UNKNOWN:
         found = together((holder_taken_as(node, ctx), origins.by_use(elements_of(node, ctx)), _searched_for(node, ctx)))
-    return found is Sort.NUMBERS or (found is Sort.UNKNOWN and _called_numbers(node, origins.asked, ctx, numbering))
+    looped = [name for place in ((node, ctx), taken) if place is not None for name in _loop_name(*place)]
+    return found is Sort.NUMBERS or (
+        found is Sort.UNKNOWN and _called_numbers(_list_name(node, ctx), looped, origins.asked, numbering)
+    )
 
 
 def _searched_for(node: ast.expr, ctx: Context) -> Sort:
@@ -266,9 +272,9 @@ def _searched_for(node: ast.expr, ctx: Context) -> Sort:
     )
 
 
-def _called_numbers(node: ast.expr, asked: Asked, ctx: Context, numbering: bool) -> bool:
+def _called_numbers(listed: list[str], looped: list[str], asked: Asked, numbering: bool) -> bool:
+    """Say the names of the list and of the loop that take the elements over, and of where they come from, numbers?"""
     table = element_table()
-    listed, looped = _list_name(node, ctx), _loop_name(node, ctx)
     names = list(dict.fromkeys([*listed, *asked.names, *asked.keys]))[:_NEAR]
     if numbering:
         names = [name for name in names if name not in listed]  # `nodes = list(things)`, which then become numbers
