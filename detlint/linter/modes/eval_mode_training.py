@@ -16,6 +16,7 @@ from detlint.linter.modes.effects import Event
 from detlint.linter.modes.layers import decorated_to_switch, parts_of, parts_of_class
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes, Reason
+from detlint.linter.modes.runs import is_left_open
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.modes.training_runs import TrainingRun, TrainingRuns
 from detlint.linter.programs.evaluation import (
@@ -179,17 +180,17 @@ class _Search:
         return Reason(self.module, parameter.node, None, True) if parameter is not None else None
 
     def _taken_over(self, owner: ast.ClassDef, attribute: str) -> tuple[FunctionNode, str] | None:
-        """`self.net = net` in `__init__`, and nowhere else: return that and the parameter."""
-        writes = self.module.classes[owner].attributes.get(attribute, ())
+        """`self.net = net` in `__init__`, and nowhere else: return that and the parameter.
+
+        Not of a class that leaves methods to derived ones, which may switch the model as they need it.
+        """
+        info = self.module.classes[owner]
+        writes = info.attributes.get(attribute, ())
         only = writes[0] if len(writes) == 1 else None
-        if (
-            only is None
-            or only.method is None
-            or only.method.name != "__init__"
-            or not isinstance(only.value, ast.Name)
-        ):
+        method = only.method if only is not None else None
+        if only is None or method is None or method.name != "__init__" or not isinstance(only.value, ast.Name):
             return None
-        return only.method, only.value.id
+        return (method, only.value.id) if not any(map(is_left_open, info.methods.values())) else None
 
     def _may_depend(self, key: Key) -> bool:
         """Does the mode make a difference to a model, or can that not be told?"""
