@@ -61,10 +61,16 @@ def _is_passed_as_text(module: Module, use: ast.Name, call: ast.Call, steps: int
     called = [*functions_called(module.inference, call), *_local_functions(module, call)] if steps else []
     for home, function in called:
         name = parameter_given(function, call, use, skip_self=isinstance(call.func, ast.Attribute))
-        inside = (part for part in walk(function) if isinstance(part, ast.Name) and part.id == name)
-        if any(_is_used_as_text(home, part, steps - 1) for part in inside):
+        if name is not None and module.project.once(_takes_as_text, (home, function, name, steps - 1)):
             return True
     return False
+
+
+def _takes_as_text(asked: tuple[Module, FunctionNode, str, int]) -> bool:
+    """Does a function use its parameter of that name as text?"""
+    home, function, name, steps = asked
+    inside = (part for part in walk(function) if isinstance(part, ast.Name) and part.id == name)
+    return any(_is_used_as_text(home, part, steps) for part in inside)
 
 
 def _local_functions(module: Module, call: ast.Call) -> list[tuple[Module, FunctionNode]]:
