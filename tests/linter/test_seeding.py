@@ -202,16 +202,26 @@ PROGRAM = (
     [
         ({"train.py": PROGRAM}, 1),
         ({"train.py": "import torch\ntorch.manual_seed(3)\n" + PROGRAM}, 0),
-        ({"train.py": PROGRAM, "other.py": "from lightning import seed_everything\n"}, 0),
+        ({"train.py": PROGRAM, "other.py": "from lightning import seed_everything\n"}, 1),
         ({"train.py": PROGRAM.replace("DATASETS", "OTHERS")}, 0),
         ({"tests/train.py": PROGRAM}, 0),
         ({}, 0),
     ],
-    ids=["unseeded", "seeded", "seeded elsewhere", "not used", "test", "no program"],
+    ids=["unseeded", "seeded", "another script seeds", "not used", "test", "no program"],
 )
-def test_a_library_loader_is_reported_where_programs_use_it_and_the_project_never_seeds(
+def test_a_library_loader_is_reported_where_programs_use_it_that_never_seed(
     make_module: MakeModule, files: dict[str, str], found: int
 ) -> None:
     path = make_module(LOADER, files).source.path
     result = lint_paths([str(path)], resolver=ConfigResolver(isolated=True), jobs=1)
+    assert [finding.code for finding in result.findings] == ["DET106"] * found
+
+
+@pytest.mark.parametrize(("other", "found"), [("", 1), ("from lightning import seed_everything\n", 0)])
+def test_a_loader_of_a_package_is_reported_where_the_project_never_seeds(
+    make_module: MakeModule, other: str, found: int
+) -> None:
+    files = {"data/__init__.py": "", "data/images.py": LOADER, "other.py": other}
+    root = make_module(PROGRAM.replace("from main", "from data.images"), files).source.path.parent
+    result = lint_paths([str(root / "data")], resolver=ConfigResolver(isolated=True), jobs=1)
     assert [finding.code for finding in result.findings] == ["DET106"] * found
