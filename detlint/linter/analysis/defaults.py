@@ -126,10 +126,10 @@ def default_value(node: ast.expr, ctx: Context) -> object:
     read = _option_read(node)
     if read:
         declared = [ctx.constant(default) if default else None for default in _option_defaults(read, ctx.module)]
-        held = [] if declared else [ctx.constant(default_of_field(value)) for value in fields(read, ctx.module)]
-        if not declared and len(held) > 1:
-            return MISSING
-        return next(iter((*declared, *held)), MISSING)  # a parser keeps to the first of several for one setting
+        if declared:
+            return declared[0]  # a parser keeps to the first of several for one setting
+        held = [ctx.constant(default_of_field(value)) for value in fields(read, ctx.module)]
+        return held[0] if len(held) == 1 else MISSING
     bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
     if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
         return MISSING

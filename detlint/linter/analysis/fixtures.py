@@ -32,10 +32,11 @@ def fixture_values(inference: Inference, parameter: ast.arg, function: FunctionN
             and where.index.class_at(each) in (None, around)
             and _is_fixture(where, each)
         ]
+        if len(found) > 1:
+            return ()
         if found:
             given = [part.value for part in walk(found[0]) if isinstance(part, (ast.Return, ast.Yield))]
-            alone = len(found) == 1
-            return tuple(value for node in given if node is not None and alone for value in where.values(node))
+            return tuple(value for node in given if node is not None for value in where.values(node))
     return ()
 
 

@@ -177,8 +177,8 @@ def _under(name: str, options: ast.expr, ctx: Context, call: ast.expr, steps: in
         where = ctx.elsewhere(entries[0][0].module) if len(entries) == 1 else None
         return _under(name, entries[0][1], where, call, steps - 1) if where is not None else None
     if isinstance(options, ast.Call) and identifier(options.func) in _TO_DICT:
-        of = options.args[:1] or [receiver for receiver in [receiver_of(options)] if receiver is not None]
-        return kept(ast.Attribute(of[0], name, ast.Load()), ctx) if of else None
+        of = options.args[0] if options.args else receiver_of(options)
+        return kept(ast.Attribute(of, name, ast.Load()), ctx) if of is not None else None
     return _given(name, options, ctx, steps) if isinstance(options, ast.Call) else None
 
 
