@@ -14,9 +14,9 @@ from detlint.linter.analysis.inference import Inference
 from detlint.linter.analysis.outline import Outline
 from detlint.linter.source.discovery import display_path
 from detlint.linter.source.index import Index
-from detlint.linter.source.mentions import holds
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.source.sources import SourceFile, read_source
+from detlint.linter.source.words import holds
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Project

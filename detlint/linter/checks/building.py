@@ -172,10 +172,12 @@ def _layer_of_project(call: ast.Call, function: FunctionNode, ctx: Context) -> C
 
 def _maker_of_project(call: ast.Call, function: FunctionNode, ctx: Context) -> tuple[Context, FunctionNode] | None:
     """`self._project(8)(x)`: return the function of the project that a forward pass has a new layer made by."""
-    if identifier(call.func)[:1].isupper() or _is_a_result(call, ctx):
+    if identifier(call.func)[:1].isupper():
         return None
     found = list(functions_called(ctx.inference, call))
-    if len(found) != 1 or not is_applied(call, function, ctx) or switches_any(*found[0]):
+    if len(found) != 1 or _is_a_result(call, ctx):
+        return None
+    if not is_applied(call, function, ctx) or switches_any(*found[0]):
         return None
     where = ctx.elsewhere(found[0][0])
     return (where, found[0][1]) if given_anew(found[0][1], where) else None

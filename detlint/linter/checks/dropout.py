@@ -161,11 +161,13 @@ def handwritten_dropout_always_on(function: ast.FunctionDef, ctx: Context) -> It
     if asks_for_mode(whole):
         yield from _by_hand_left_on(function, ctx) if owner is None or not _reads_own_mode(owner) else ()
         return
-    if not _runs_in_both_modes(function, ctx):
-        return
-    for mask in _steady_masks(function, ctx):
-        if named or any(_says_drop(leaf) for rate in mask.rates for leaf in rate_leaves(rate, ctx)):
-            yield ctx.finding(mask.draw, call="this hand-written dropout", state="nothing asks for the mode")
+    drops = [
+        mask
+        for mask in _steady_masks(function, ctx)
+        if named or any(_says_drop(leaf) for rate in mask.rates for leaf in rate_leaves(rate, ctx))
+    ]
+    for mask in drops if drops and _runs_in_both_modes(function, ctx) else ():
+        yield ctx.finding(mask.draw, call="this hand-written dropout", state="nothing asks for the mode")
 
 
 def _is_layer(owner: ast.ClassDef, ctx: Context) -> bool:

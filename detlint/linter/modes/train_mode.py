@@ -224,10 +224,12 @@ class _Search:
         """
         function = self.module.index.function_at(call)
         owner = self.module.index.class_at(call)
-        if function is None or owner is None or not self._runs.runs_part(call, owner):
+        if function is None or owner is None:
             return None
         alone = function.body[0] if not trains(function) else call
         if not (evaluates(function) or without_gradients(self.module, alone)):
+            return None
+        if not self._runs.runs_part(call, owner):
             return None
         receivers = [*function.args.posonlyargs, *function.args.args][:1]
         trainers = {self.module.index.function_at(call) for call in self.modes.callers(function)}

@@ -231,10 +231,10 @@ def without_gradients(module: Module, node: ast.AST) -> bool:
                 return True
             if _is_wrapped(module, parent) or _is_helper_without(module, parent):
                 return True
-            if any(_switched_off(module, statement) for statement in parent.body if statement.lineno < child.lineno):
+            if _is_switched_off_before(module, child, parent):
                 return True
         elif isinstance(parent, ast.Module) and isinstance(child, ast.stmt):
-            return any(_switched_off(module, statement) for statement in parent.body if statement.lineno < child.lineno)
+            return _is_switched_off_before(module, child, parent)
         child = parent
     return False
 
@@ -300,11 +300,20 @@ def _is_named_so(decorator: ast.expr) -> bool:
     return identifier(decorating(decorator)).endswith(_DISABLING)
 
 
-def _switched_off(module: Module, statement: ast.stmt) -> bool:
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not is_given(call, False):
-        return False
-    return bool(_SWITCH.intersection(module.inference.resolve(call.func)))
+def _is_switched_off_before(module: Module, statement: ast.stmt, around: FunctionNode | ast.Module) -> bool:
+    """Is `torch.set_grad_enabled(False)` a statement before this one in the body around both?"""
+    switches = module.project.once(_switches_off, module)
+    return any(module.index.parents[each] is around and each.lineno < statement.lineno for each in switches)
+
+
+def _switches_off(module: Module) -> tuple[ast.Expr, ...]:
+    return tuple(
+        statement
+        for statement in module.index.of_type(ast.Expr)
+        if isinstance(statement.value, ast.Call)
+        and is_given(statement.value, False)
+        and not _SWITCH.isdisjoint(module.inference.resolve(statement.value.func))
+    )
 
 
 def is_given(call: ast.Call, mode: bool) -> bool:
