@@ -179,8 +179,8 @@ class OwnGenerator:
 class Sources:
     """`rules/sources.toml`. `unrepeatable` says of a name where its value comes from.
 
-    `factories` make models in a mode, `switches` put the model that they are given in one, and so do methods of
-    `trainers` with the model that their object holds.
+    `factories` make models in a mode, `switches` put the model that they are given in one, and so do the methods of
+    `trainers`, which are made with a model, in `trainer_methods`.
     """
 
     draws: NameTable[Draw]
@@ -194,7 +194,8 @@ class Sources:
     unrepeatable: NameTable[str]
     factories: NameTable[str]
     switches: NameTable[str]
-    trainers: NameTable[str]
+    trainers: frozenset[str]
+    trainer_methods: NameTable[str]
 
 
 @cache
@@ -204,13 +205,14 @@ def load_sources(path: Path = RULES_FOLDER / "sources.toml") -> Sources:
     Raises:
         RuleError: naming file, key and reason.
     """
-    lists = dict.fromkeys(("draw", "seeder", "generator", "factory", "switch", "trainer"), list)
-    tables = dict.fromkeys(("helpers", "indifferent", "request", "smoke_test", "unrepeatable"), dict)
+    lists = dict.fromkeys(("draw", "seeder", "generator", "factory", "switch"), list)
+    tables = dict.fromkeys(("helpers", "indifferent", "request", "smoke_test", "trainer", "unrepeatable"), dict)
     table = read_table(path, {**lists, **tables})
     request = word_lists(path, table, "request", ["calls", "assignments"])
+    trainer = word_lists(path, table, "trainer", ["classes", *MODES])
     return Sources(
         draws=NameTable(_draws(path, table)),
-        seeders=NameTable(_seeders(path, table)),
+        seeders=NameTable((*_seeders(path, table), *_seeding_trainers(path, trainer["classes"]))),
         helpers=Helpers(*map(frozenset, word_lists(path, table, "helpers", _HELPERS).values())),
         requests=NameTable(_requests(path, request["calls"])),
         request_assignments=frozenset(request["assignments"]),
@@ -220,7 +222,10 @@ def load_sources(path: Path = RULES_FOLDER / "sources.toml") -> Sources:
         unrepeatable=NameTable((name, words) for words, names in table["unrepeatable"].items() for name in names),
         factories=NameTable(_modes(path, table, "factory")),
         switches=NameTable(_modes(path, table, "switch")),
-        trainers=NameTable(_modes(path, table, "trainer")),
+        trainers=frozenset(trainer["classes"]),
+        trainer_methods=NameTable(
+            (f"{owner}.{method}", mode) for owner in trainer["classes"] for mode in MODES for method in trainer[mode]
+        ),
     )
 
 
@@ -239,6 +244,11 @@ def _seeders(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Seeder
         for text in entry["calls"]:
             call = parse_trigger(path, text)
             yield call.name, Seeder(call, libraries, entry.get("deterministic", ""), entry.get("implicit", False))
+
+
+def _seeding_trainers(path: Path, classes: Iterable[str]) -> Iterator[tuple[str, Seeder]]:
+    for name in classes:
+        yield name, Seeder(parse_trigger(path, f"{name}(model, args)"), LIBRARIES, implicit=True)
 
 
 def _smoke_test(path: Path, table: Mapping[str, Any]) -> SmokeTest:

@@ -8,7 +8,6 @@ from collections.abc import Container, Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.defaults import truth_by_default
 from detlint.linter.analysis.never_taken import is_switched_off
@@ -25,6 +24,7 @@ from detlint.linter.randomness.global_draws import Drawn, global_draws, is_repla
 from detlint.linter.randomness.project_seeds import is_seeded_by_others
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
+from detlint.linter.randomness.unseeded_runs import runs_unseeded
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
 from detlint.linter.source.names import parameters
 from detlint.randomness import LIBRARIES, load_sources
@@ -52,8 +52,8 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
     options = {draw.node: draw for draw in _option_seeds(ctx)}
     for draw in options.values():
         yield ctx.finding(draw.node, what=_what(draw), it="it")
+    yield from _imported_draws(ctx)
     if ctx.program is None:
-        yield from _imported_draws(ctx)
         return
     findings = list(_unseeded_draws(ctx, options))
     yield from findings
@@ -126,22 +126,13 @@ def _imported_draws(ctx: Context) -> Iterator[Finding]:
         return
     done: set[str] = set()
     for draw in global_draws(ctx):
+        if ctx.program is not None and ctx.program.runs(ctx.module, draw.node):
+            continue
         if draw.library in done or not matters(draw, ctx) or is_switched_off(draw.node, ctx):
             continue
         done.add(draw.library)
-        if _is_never_seeded(draw, ctx):
+        if runs_unseeded(draw.node, draw.library, ctx):
             yield ctx.finding(draw.node, what=_what(draw), it="it")
-
-
-def _is_never_seeded(draw: Drawn, ctx: Context) -> bool:
-    """Do programs run a draw, and does none of them seed its library?"""
-    users = {user.module: user.program for user in users_of(draw.node, ctx) if user.program is not None}
-    running = [
-        program
-        for module, program in users.items()
-        if not is_test_file(module) and not is_smoke_test(module) and program.runs(ctx.module, draw.node)
-    ]
-    return bool(running) and not any(seeding_of(program).of(draw.library) for program in running)
 
 
 def _option_seeds(ctx: Context) -> Iterator[Drawn]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.defaults import may_be_none, truth_by_default
@@ -16,16 +15,17 @@ from detlint.linter.analysis.dicts import may_hold, parts_spread
 from detlint.linter.analysis.origins import origins, passed
 from detlint.linter.analysis.program import among_scripts
 from detlint.linter.analysis.registry import check, check_file
-from detlint.linter.analysis.testcode import is_test_file, is_unit_test
+from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.analysis.unsaid import all_spread, only_definition
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.loader_workers import worker_initialisers
-from detlint.linter.programs.smoke import is_smoke_test, is_trial
+from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.randomness.project_seeds import is_seeded_by_others, project_seeds_globally
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.repeatable import made_up, why_unrepeatable
 from detlint.linter.randomness.seeding import may_be_spread, seeding_of, seeds_in
+from detlint.linter.randomness.unseeded_runs import runs_unseeded
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import walk
 
@@ -176,16 +176,11 @@ def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
     Library code is followed to the programs that use it only among scripts, and where the whole project seeds no more
     than generators of its own: anywhere else that takes long, and says little of what else its programs import.
     """
-    if ctx.program is not None and not is_smoke_test(ctx.module):
-        runs = ctx.program.runs(ctx.module, node) and not seeding_of(ctx.program).shared("torch")
-        return runs and not is_seeded_by_others(node, ctx)
+    if ctx.program is not None and not is_smoke_test(ctx.module) and ctx.program.runs(ctx.module, node):
+        return not seeding_of(ctx.program).shared("torch") and not is_seeded_by_others(node, ctx)
     if project_seeds_globally(ctx.module) and not among_scripts(ctx.module):
         return False
-    users = (user for user in users_of(node, ctx) if not is_test_file(user.module) and not is_trial(user.module))
-    programs = [user.program for user in users if user.program is not None]
-    seedings = [seeding_of(program) for program in programs]
-    runs = any(seeding.reach.leads_to(ctx.module, node) for seeding in seedings)
-    return runs and not any(seeding.of("torch") for seeding in seedings)
+    return runs_unseeded(node, "torch", ctx)
 
 
 @check_file("DET106")

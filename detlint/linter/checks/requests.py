@@ -23,6 +23,7 @@ from detlint.linter.programs.training import file_trains, may_train, training_st
 from detlint.linter.randomness.seeding import Seed, may_seed, seeding_of, seeds_in
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.randomness import load_sources
 
 _WORK = re.compile(
     r"(^|_)(train|fit|finetune|eval|evaluate|evaluation|validate|test|infer|inference|predict|generate|sample|rollout"
@@ -30,7 +31,7 @@ _WORK = re.compile(
 )
 _INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled", "transformers.pipeline")
 _OPTIMIZES = "torch.optim."
-_TRAINERS = ("lightning.pytorch.Trainer.", "transformers.Trainer.", "transformers.Seq2SeqTrainer.", "trl.SFTTrainer.")
+_TRAINS = ("lightning.pytorch.Trainer.", "ignite.engine.create_supervised_trainer")
 # A method by such a name may be the step of a training loop: not `update` alone, which bars and tables have too.
 _STEPS = re.compile(r"^(optimi[sz]e$|(optimi[sz]e|train|update|fit)_)")
 _OTHER_DEVICES = ("torch.mps.", "torch.npu.", "torch.xpu.")
@@ -176,7 +177,7 @@ def _work(ctx: Context) -> str:
     module = ctx.module
     if file_trains(module):
         return "trains"
-    inferring = False
+    inferring, trainers = False, load_sources().trainers
     for call in module.index.of_type(ast.Call):
         names = ctx.callees(call)
         if any(name.startswith(_OPTIMIZES) for name in names) or _steps(call, names, ctx):
@@ -186,7 +187,7 @@ def _work(ctx: Context) -> str:
             if "train" in last or "fit" in last:
                 return "trains"
             inferring = True
-        if any(name.startswith(_TRAINERS) for name in names):
+        if any(name.startswith(_TRAINS) or name.rpartition(".")[0] in trainers for name in names):
             return "trains"
         inferring |= any(name in _INFERS for name in names) or _sets_eval(call) or _runs_on_cuda(call, ctx)
         inferring = inferring or runs_without_gradients(module, call)

@@ -20,7 +20,7 @@ def switches_by_trainer(names: ModelNames, made: ast.Call) -> Iterator[tuple[ast
     assignment = names.index.parents.get(names.index.with_choice(made))
     target = assignment.targets[0] if isinstance(assignment, ast.Assign) else None
     holder = names.key(target) if isinstance(target, (ast.Name, ast.Attribute)) else None
-    for method in sorted(load_sources().trainers.lasts) if holder is not None else ():
+    for method in sorted(load_sources().trainer_methods.lasts) if holder is not None else ():
         for call in names.index.calls_by_name.get(method, ()):
             mode = switched_by_trainer(names.module, call)
             if mode is None or not isinstance(call.func, ast.Attribute) or names.key(call.func.value) != holder:
@@ -31,7 +31,7 @@ def switches_by_trainer(names: ModelNames, made: ast.Call) -> Iterator[tuple[ast
 
 def switched_by_trainer(module: Module, call: ast.Call) -> Mode | None:
     """Return the mode in which a method of a library's trainer leaves its model, None where it is no such method."""
-    table = load_sources().trainers
+    table = load_sources().trainer_methods
     found = {mode for name in module.inference.callees(call) if (mode := table.get(name)) is not None}
     return Mode(found.pop()) if len(found) == 1 else None
 

@@ -14,6 +14,7 @@ from detlint.linter.analysis.program import calls_named
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.randomness import load_sources
 
 # Who seeds the generators of CUDA, picks one of its devices or makes a tensor there means to work on it.
 _MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|synchronize|manual_seed|manual_seed_all|\w+Tensor)$")
@@ -22,14 +23,13 @@ _PREPARES = re.compile(r"device|gpu|cuda|config|setup|options|args", re.IGNORECA
 # Names without which nothing in a file goes to a device.
 _MOVING = frozenset({"device", "to", "fit", "prepare", "set_default_device", "set_default_tensor_type"})
 _DEPTH = 2  # of calls inside of what a file calls
-_FRAMEWORKS = (
-    "lightning.pytorch.Trainer",
-    "lightning.pytorch.Trainer.from_argparse_args",
-    "transformers.Trainer",
-    "transformers.Seq2SeqTrainer",
-    "trl.SFTTrainer",
-    "accelerate.Accelerator",
-    "lightning.fabric.Fabric",
+_FRAMEWORKS = frozenset(
+    {
+        "lightning.pytorch.Trainer",
+        "lightning.pytorch.Trainer.from_argparse_args",
+        "accelerate.Accelerator",
+        "lightning.fabric.Fabric",
+    }
 )
 # What keeps a framework on the CPU: an option of `Accelerator`, the others of transformers' `TrainingArguments`.
 _ON_CPU = ("cpu", "use_cpu", "no_cuda")
@@ -56,8 +56,9 @@ def uses_cuda(ctx: Context) -> bool:
         return False
     if any(_is_placed(keyword, ctx) for keyword in index.of_type(ast.keyword)):
         return True
-    frameworks = {ctx.inference.canonical(name) for name in _FRAMEWORKS}
-    for call in calls_named(ctx.module, {name.rpartition(".")[2] for name in _FRAMEWORKS}):
+    known = _FRAMEWORKS | load_sources().trainers
+    frameworks = {ctx.inference.canonical(name) for name in known}
+    for call in calls_named(ctx.module, {name.rpartition(".")[2] for name in known}):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         on_cpu = ctx.constant(given.get("accelerator")) == "cpu" or ctx.constant(given.get("gpus")) == 0
         if not on_cpu and not frameworks.isdisjoint(ctx.callees(call)):
