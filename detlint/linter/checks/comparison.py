@@ -90,8 +90,8 @@ def exact_equality_of_results(ctx: Context) -> Iterator[Finding]:
 
 def _differing(left: ast.expr, right: ast.expr, ctx: Context) -> list[_Related] | None:
     """Can two sides differ by rounding, as they are written or as a helper is given them? Then return those calls."""
-    if is_said(left, ctx):
-        return None
+    if is_said(left, ctx):  # what one machine gave is no matter of copies, whatever the function is called
+        return [] if _was_written_down(left, right, ctx) else None
     if _differ_here(left, right, ctx):
         return []
     if any(True for _ in ctx.module.index.branches_around(ctx.statement(left))):
@@ -109,8 +109,15 @@ def _differ_here(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
     if zero is not None:
         apart = difference(ctx.module, right if zero is left else left)
         return apart is not None and _are_rounded_apart(*apart, ctx)
-    return _are_rounded_apart(left, right, ctx) or any(
-        adds_up_to_one(one, other, ctx) or (is_written_result(ctx.module, one) and is_given_by_call(ctx.module, other))
+    if _are_rounded_apart(left, right, ctx) or _was_written_down(left, right, ctx):
+        return True
+    return adds_up_to_one(left, right, ctx) or adds_up_to_one(right, left, ctx)
+
+
+def _was_written_down(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
+    """`net(x)[0].item() == 0.2110687494277954`: is a result compared with what it once was?"""
+    return any(
+        is_written_result(ctx.module, one) and is_given_by_call(ctx.module, other)
         for one, other in ((left, right), (right, left))
     )
 
