@@ -11,7 +11,7 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.defaults import truth_by_default
 from detlint.linter.analysis.never_taken import is_switched_off
-from detlint.linter.analysis.program import among_scripts
+from detlint.linter.analysis.program import Program, among_scripts
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, unsafe
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
@@ -47,12 +47,16 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
     A test that is a program of its own compares what it draws. A seed that is asked for and never read counts too,
     where nothing in the program seeds: what draws may stand in files that are not there to be read.
     """
-    if is_unit_test(ctx.module) or (is_smoke_test(ctx.module) and not is_test_file(ctx.module)):
+    if is_unit_test(ctx.module):
         return
+    if not is_test_file(ctx.module):
+        program = ctx.program if not is_smoke_test(ctx.module) else None
+        yield from _imported_draws(program, ctx)
+        if program is not ctx.program:
+            return
     options = {draw.node: draw for draw in _option_seeds(ctx)}
     for draw in options.values():
         yield ctx.finding(draw.node, what=_what(draw), it="it")
-    yield from _imported_draws(ctx)
     if ctx.program is None:
         return
     findings = list(_unseeded_draws(ctx, options))
@@ -117,16 +121,15 @@ def _is_for_others(draw: ast.Call, ctx: Context) -> bool:
     return is_seeded_by_others(draw, ctx) or is_shuffled_to_spread(draw, ctx)
 
 
-def _imported_draws(ctx: Context) -> Iterator[Finding]:
-    """Yield a finding at the first draw from each library that no program which leads there seeds.
+def _imported_draws(own: Program | None, ctx: Context) -> Iterator[Finding]:
+    """Yield a finding at the first draw from each library that no other program which leads there seeds.
 
-    Of scripts that import each other; the code of a package is for programs elsewhere too.
+    `own` is the program that the file is itself. Of scripts that import each other; the code of a package is for
+    programs elsewhere too.
     """
-    if is_test_file(ctx.module) or not among_scripts(ctx.module):
-        return
     done: set[str] = set()
-    for draw in global_draws(ctx):
-        if ctx.program is not None and ctx.program.runs(ctx.module, draw.node):
+    for draw in global_draws(ctx) if among_scripts(ctx.module) else ():
+        if own is not None and own.runs(ctx.module, draw.node):
             continue
         if draw.library in done or not matters(draw, ctx) or is_switched_off(draw.node, ctx):
             continue
