@@ -6,7 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-_WORD = re.compile(r"\w+", re.ASCII)
+_WORD = re.compile(r"[^\W\d]\w*", re.ASCII)
+# Words that begin with a digit come before it: numbers, of which a table written out may hold a million.
+_FIRST = b":"
 # Bytes that words are made of stand for themselves, all others for the space between words.
 _APART = bytes(byte if chr(byte) == "_" or (byte < 128 and chr(byte).isalnum()) else 32 for byte in range(256))
 
@@ -18,7 +20,8 @@ class Words:
         self._holding: defaultdict[bytes, list[int]] = defaultdict(list)
         for position, text in enumerate(texts):
             for word in set(text.translate(_APART).split()):
-                self._holding[word].append(position)
+                if word > _FIRST:
+                    self._holding[word].append(position)
 
     def holding(self, word: str) -> Sequence[int]:
         """Return the positions of the texts that hold a word, one of those that `is_word` knows."""
@@ -26,7 +29,7 @@ class Words:
 
 
 def is_word(name: str) -> bool:
-    """Whether a name is a single word of letters, digits and underscores of ASCII."""
+    """Whether a name is a single word of letters, digits and underscores of ASCII, and no number."""
     return _WORD.fullmatch(name) is not None
 
 
