@@ -50,9 +50,9 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
     if is_unit_test(ctx.module):
         return
     if not is_test_file(ctx.module):
-        program = ctx.program if not is_smoke_test(ctx.module) else None
-        yield from _imported_draws(program, ctx)
-        if program is not ctx.program:
+        tried_out = is_smoke_test(ctx.module)
+        yield from _imported_draws(None if tried_out else ctx.program, ctx)
+        if tried_out:
             return
     options = {draw.node: draw for draw in _option_seeds(ctx)}
     for draw in options.values():

@@ -227,9 +227,8 @@ class _Search:
         if function is None or owner is None:
             return None
         alone = function.body[0] if not trains(function) else call
-        if not (evaluates(function) or without_gradients(self.module, alone)):
-            return None
-        if not self._runs.runs_part(call, owner):
+        infers = evaluates(function) or without_gradients(self.module, alone)
+        if not infers or not self._runs.runs_part(call, owner):
             return None
         receivers = [*function.args.posonlyargs, *function.args.args][:1]
         trainers = {self.module.index.function_at(call) for call in self.modes.callers(function)}

@@ -57,11 +57,10 @@ def uses_cuda(ctx: Context) -> bool:
     if any(_is_placed(keyword, ctx) for keyword in index.of_type(ast.keyword)):
         return True
     known = _FRAMEWORKS | load_sources().trainers
-    frameworks = {ctx.inference.canonical(name) for name in known}
     for call in calls_named(ctx.module, {name.rpartition(".")[2] for name in known}):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         on_cpu = ctx.constant(given.get("accelerator")) == "cpu" or ctx.constant(given.get("gpus")) == 0
-        if not on_cpu and not frameworks.isdisjoint(ctx.callees(call)):
+        if not on_cpu and not set(map(ctx.inference.canonical, known)).isdisjoint(ctx.callees(call)):
             return True
     return False
 
