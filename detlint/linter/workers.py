@@ -1,4 +1,8 @@
-"""Spreads the files over processes. The order of completion never shows: the engine sorts what comes back."""
+"""Spreads the files over processes. The order of completion never shows: the engine sorts what comes back.
+
+Garbage is not collected while files are linted: those that are forgotten free themselves at once, and the collector
+would go through the syntax trees that are still in use again and again.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +32,8 @@ def run_jobs(work: Sequence[Job], jobs: int | None, progress: Progress | None, o
         return _parallel(work, processes, progress, options)
     results: list[Result] = []
     project = Project()
-    thresholds = gc.get_threshold()
-    _collect_rarely()
+    collected = gc.isenabled()
+    gc.disable()
     try:
         for job in work:
             results.append(_lint(job, project, options))
@@ -37,20 +41,16 @@ def run_jobs(work: Sequence[Job], jobs: int | None, progress: Progress | None, o
                 progress(len(results), len(work))
     finally:
         project.end()
-        gc.set_threshold(*thresholds)
+        if collected:
+            gc.enable()
     return results
-
-
-def _collect_rarely() -> None:
-    """Files that are forgotten free themselves: to look for garbage among live syntax trees is all but in vain."""
-    gc.set_threshold(1_000_000, 50, 100)
 
 
 def _parallel(work: Sequence[Job], processes: int, progress: Progress | None, options: Options) -> list[Result]:
     results: list[Result] = []
     unfinished: list[list[Job]] = []
     checks()  # loaded once, where processes are forked
-    with ProcessPoolExecutor(processes, initializer=_collect_rarely) as pool:
+    with ProcessPoolExecutor(processes, initializer=gc.disable) as pool:
         pending = {pool.submit(_lint_batch, batch, options): batch for batch in _batches(work, processes)}
         for future in as_completed(pending):  # detlint: ignore[DET603] the engine sorts what all files gave
             try:
@@ -105,7 +105,7 @@ def _lint(job: Job, project: Project, options: Options) -> Result:
 
 def _lint_apart(batch: Sequence[Job], options: Options) -> list[Result]:
     """Lint files whose worker died in a process of their own; where that dies too, in one each, to name the culprit."""
-    with ProcessPoolExecutor(1, initializer=_collect_rarely) as pool:
+    with ProcessPoolExecutor(1, initializer=gc.disable) as pool:
         try:
             return pool.submit(_lint_batch, batch, options).result()
         except BrokenProcessPool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import gc
 import json
 import multiprocessing
 import os
 import random
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,10 +18,13 @@ import pytest
 from detlint.config import ConfigResolver
 from detlint.findings import Finding
 from detlint.linter import file, workers
+from detlint.linter.analysis.inference import Inference
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.project import Project
+from detlint.linter.analysis.values import Value
 from detlint.linter.engine import lint_paths, lint_stdin
 from detlint.linter.jobs import Job, Options
+from detlint.linter.source.index import Index
 from detlint.linter.source.sources import SourceFile, SourceProblem
 from detlint.rulebook import load_rules
 
@@ -78,6 +84,22 @@ def test_hash_seed_changes_nothing(tree: Path, expected: tuple[Finding, ...], se
     assert found == [(f.location.path, f.location.line, f.location.column, f.code, f.message) for f in expected], (
         run.stderr
     )
+
+
+def test_files_that_are_forgotten_free_themselves(tree: Path) -> None:
+    folders = sorted(tree.iterdir())[::10]
+    lint(folders[0])  # loads what stays in memory
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        lint(*folders[1:])
+        gc.collect()
+        kept_by_file = (ast.AST, Index, Inference, Value)  # the project itself may wait for the collector
+        left = Counter(type(each).__qualname__ for each in gc.garbage if isinstance(each, kept_by_file))
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+    assert left == {}
 
 
 def test_crash_of_a_check_is_reported_and_the_other_files_are_linted(

@@ -164,8 +164,8 @@ class Inference:
 
     def _infer(self, node: ast.expr) -> tuple[Value, ...]:
         method = _INFERENCES.get(node.__class__)
-        found = method(self, node) if method is not None else ()
-        return tuple(dict.fromkeys(found))[:_MAX_ALTERNATIVES] or (UNKNOWN,)
+        found = tuple(method(self, node)) if method is not None else ()
+        return found if len(found) == 1 else tuple(dict.fromkeys(found))[:_MAX_ALTERNATIVES] or (UNKNOWN,)
 
     def _constant(self, node: ast.Constant) -> Iterable[Value]:
         value = node.value

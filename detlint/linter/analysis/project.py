@@ -42,6 +42,8 @@ class Project:
         self._asked: dict[tuple[str, str, bool], Module | None] = {}  # what `find` gave for it
         self._exported: dict[tuple[Path, str], tuple[bool, tuple[Path, ...]]] = {}
         self._by_name: dict[str, Module] = {}
+        self._defined: dict[str, tuple[Module, FunctionNode | ast.ClassDef] | None] = {}  # in the modules by name
+        self._inferences: dict[Module, Inference] = {}
         self._answers: dict[tuple[Callable[[Any], Any], object], Any] = {}
         self._scripts: dict[Path, frozenset[str]] = {}
         self.layout = Layout()
@@ -65,7 +67,7 @@ class Project:
                 self._imports.pop(source.path, None)
             module = self._by_path[source.path] = self._parsed(source, tree)
         self._by_path.move_to_end(source.path, last=False)  # the first to be forgotten, unless others ask for it
-        self._by_name[module.name] = module
+        self._name(module)
         return module
 
     def end(self) -> None:
@@ -77,10 +79,13 @@ class Project:
         while self.grafted:
             self.grafted.pop().prune()
         self._by_name.clear()
+        self._defined.clear()
+        self._inferences.clear()
         self._answers.clear()
         self.consulted.clear()
         self._folders.clear()
         self._asked.clear()
+        self.questions.forget()
         self.questions = Questions()
         while self.kept > budget and self._by_path:
             self._by_path.popitem(last=False)[1].forget()
@@ -93,7 +98,10 @@ class Project:
 
     def inference(self, module: Module) -> Inference:
         """Return the inference of a module for the file being linted."""
-        return self.once(Inference, module)
+        known = self._inferences.get(module)
+        if known is None:
+            known = self._inferences[module] = Inference(module)
+        return known
 
     def once(self, answer: Callable[[AskedT], AnswerT], asked: AskedT) -> AnswerT:
         """Return `answer(asked)`, worked out once for the file being linted and forgotten after it."""
@@ -168,7 +176,12 @@ class Project:
         else:
             self._by_path[path] = Module(self, path, self.layout.name(path))
         module = self._by_path[path]
-        return self._by_name.setdefault(module.name, module)
+        return self._by_name.get(module.name) or self._name(module)
+
+    def _name(self, module: Module) -> Module:
+        self._by_name[module.name] = module
+        self._defined.clear()
+        return module
 
     def _parsed(self, source: SourceFile, tree: ast.Module) -> Module:
         module = Module(self, source.path, self.layout.name(source.path))
@@ -269,6 +282,11 @@ class Project:
 
     def definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:
         """Return the function or class that a canonical qualified name means, with its module."""
+        if name not in self._defined:
+            self._defined[name] = self._definition(name)
+        return self._defined[name]
+
+    def _definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:
         parts = name.split(".")
         for length in range(len(parts) - 1, 0, -1):
             module = self._by_name.get(".".join(parts[:length]))

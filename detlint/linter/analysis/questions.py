@@ -62,6 +62,10 @@ class Questions:
             self._cut_at = min(before, self._cut_at) if self._cut_at < depth else before
             return found
 
+    def forget(self) -> None:
+        """Free the answers, whose questions refer back to who asks."""
+        self._circular.clear()
+
     def _keep(self, kept: dict[Any, Any], question: _Question, found: object) -> None:
         circle = self._cut_by.pop(self._depth, [])
         for inner in circle:

@@ -21,6 +21,10 @@ _RUNNERS = ("unittest.", "pytest.", "absl.testing.", "numpy.testing.")
 
 def is_test_file(module: Module) -> bool:
     """Return whether a file is named like a test, or stands in a folder of tests of its project."""
+    return module.project.once(_is_test_file, module)
+
+
+def _is_test_file(module: Module) -> bool:
     path = module.source.path
     if path.name == "conftest.py" or (_is_named_test(path) and not module.project.once(_is_script, module)):
         return True

@@ -54,6 +54,9 @@ class Value:
     module: Module | None = None
     elements: tuple[tuple[Value, ...], ...] = ()
 
+    def __hash__(self) -> int:
+        return hash((self.type, self.node))  # all that differs, as a rule, and quickly told of long displays
+
     @property
     def is_integral(self) -> bool:
         return self.dtype is not None and self.dtype.startswith(("int", "uint", "bool", "long", "short"))

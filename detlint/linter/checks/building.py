@@ -172,12 +172,10 @@ def _layer_of_project(call: ast.Call, function: FunctionNode, ctx: Context) -> C
 
 def _maker_of_project(call: ast.Call, function: FunctionNode, ctx: Context) -> tuple[Context, FunctionNode] | None:
     """`self._project(8)(x)`: return the function of the project that a forward pass has a new layer made by."""
-    if identifier(call.func)[:1].isupper():
+    if identifier(call.func)[:1].isupper() or _is_a_result(call, ctx):
         return None
     found = list(functions_called(ctx.inference, call))
-    if len(found) != 1 or _is_a_result(call, ctx):
-        return None
-    if not is_applied(call, function, ctx) or switches_any(*found[0]):
+    if len(found) != 1 or not is_applied(call, function, ctx) or switches_any(*found[0]):
         return None
     where = ctx.elsewhere(found[0][0])
     return (where, found[0][1]) if given_anew(found[0][1], where) else None
@@ -207,16 +205,18 @@ def _is_a_result(call: ast.Call, ctx: Context) -> bool:
     if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name):
         name = parent.targets[0].id
         called = name in ctx.module.index.calls_by_name
-        return not called and name not in ctx.module.project.once(_given_to_helpers, ctx.module)
+        return not called and not ctx.module.project.once(_is_given_to_helper, (name, ctx.module))
     return isinstance(parent, (ast.Return, ast.BinOp, ast.Compare, ast.Expr, ast.keyword))
 
 
-def _given_to_helpers(module: Module) -> frozenset[str]:
-    """Return the names of variables that a file passes to functions of the project: `layer` of `apply(layer, x)`."""
-    passed = ((call, arguments_of(call)) for call in module.index.of_type(ast.Call))
-    named = ((call, [part.id for part in parts if isinstance(part, ast.Name)]) for call, parts in passed)
-    helpers = (names for call, names in named if names and any(True for _ in functions_called(module.inference, call)))
-    return frozenset(name for names in helpers for name in names)
+def _is_given_to_helper(asked: tuple[str, Module]) -> bool:
+    """Does a file pass a variable of this name to a function of the project: `layer` of `apply(layer, x)`?"""
+    name, module = asked
+    parents = module.index.parents
+    around = (parents.get(use) for use in module.index.names_used.get(name, ()) if isinstance(use, ast.Name))
+    calls = (parents.get(each) if isinstance(each, ast.keyword) else each for each in around)
+    found = (functions_called(module.inference, call) for call in calls if isinstance(call, ast.Call))
+    return any(True for functions in found for _ in functions)
 
 
 def _is_built_in_call(node: ast.expr, function: FunctionNode | None, ctx: Context) -> bool:

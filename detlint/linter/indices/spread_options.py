@@ -51,6 +51,8 @@ def is_set_later(options: ast.expr, name: str, ctx: Context) -> bool:
 
 def written(node: ast.AST | None) -> object:
     """Return the literal that is written there, UNKNOWN for anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value
     try:
         return ast.literal_eval(node) if isinstance(node, ast.expr) else UNKNOWN
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

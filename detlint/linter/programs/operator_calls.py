@@ -114,7 +114,14 @@ def _entries_of(code: str, version: str, devices: tuple[str, ...], passes: tuple
 
 def operators_chosen(ctx: Context) -> tuple[Operator, ...]:
     """Return the rule's entries under the settings in force that other libraries call where an option says so."""
-    tables = operator_entries(ctx).values()
+    return _chosen_by_options(*_settings(ctx))
+
+
+@lru_cache(maxsize=32)
+def _chosen_by_options(
+    code: str, version: str, devices: tuple[str, ...], passes: tuple[str, ...]
+) -> tuple[Operator, ...]:
+    tables = _entries_of(code, version, devices, passes).values()
     return tuple(
         dict.fromkeys(each for table in tables for _, found in table.values() for each in found if each.chosen_by)
     )

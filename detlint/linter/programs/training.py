@@ -65,15 +65,18 @@ def guarded_by_mode(module: Module, node: ast.AST) -> bool:
     if any(asks_for_mode(test) for test in _tests_around(module.index, node)):
         return True
     function = module.index.function_at(node)
-    if function is None:
-        return False
-    line = getattr(node, "lineno", 0)
-    return any(
-        isinstance(statement, ast.If)
-        and statement.lineno < line
+    left = module.project.once(_left_by_mode, function) if function is not None else ()
+    return any(statement.lineno < getattr(node, "lineno", 0) for statement in left)
+
+
+def _left_by_mode(function: FunctionNode) -> tuple[ast.If, ...]:
+    """Return the conditions that ask for the mode, and leave a function or the turn of a loop: `if training: return`."""
+    return tuple(
+        statement
+        for statement in walk(function)
+        if isinstance(statement, ast.If)
         and isinstance(statement.body[-1], (ast.Return, ast.Raise, ast.Continue))
         and asks_for_mode(statement.test)
-        for statement in walk(function)
     )
 
 
