@@ -133,7 +133,7 @@ class Module:
     def graft(self, node: ast.AST, around: ast.AST) -> None:
         """Put an expression that nobody wrote in a place of the file, until the file being linted is done."""
         if not self._grafted:
-            self.project.grafted.append(self)
+            self.project.graft(self)
         self._grafted.append(node)
         self.index.parents[node] = around
 

@@ -6,7 +6,7 @@ import ast
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from detlint.files import is_file
 from detlint.linter.analysis.console_scripts import METADATA, script_modules
@@ -24,6 +24,28 @@ from detlint.linter.source.sources import SourceFile, SourceProblem
 _KEPT_CHARACTERS = 6_000_000
 AskedT = TypeVar("AskedT")
 AnswerT = TypeVar("AnswerT")
+_Question: TypeAlias = tuple[Callable[[Any], Any], object]
+
+
+class _Asked:
+    """What was met and worked out for the file being linted."""
+
+    def __init__(self) -> None:
+        self.consulted: dict[Fact, None] = {}
+        self.folders: set[Path] = set()  # those whose place in a project matters
+        self.found: dict[tuple[str, str, bool], Module | None] = {}  # by name, importing folder and its path
+        self.by_name: dict[str, Module] = {}
+        self.defined: dict[str, tuple[Module, FunctionNode | ast.ClassDef] | None] = {}  # in the modules by name
+        self.inferences: dict[Module, Inference] = {}
+        self.answers: dict[_Question, Any] = {}
+        self.questions = Questions()
+        self.grafted: list[Module] = []  # modules that hold expressions nobody wrote
+
+    def forget(self) -> None:
+        """Take out what was grafted, and free what refers back to itself."""
+        for module in self.grafted:
+            module.prune()
+        self.questions.forget()
 
 
 class Project:
@@ -37,20 +59,13 @@ class Project:
         self._by_path: OrderedDict[Path, Module] = OrderedDict()  # the one longest unused first
         self._outlines = Outlines()
         self._imports: dict[Path, tuple[Sequence[Path], Sequence[Path]]] = {}  # of each file, and what was looked for
-        self.consulted: dict[Fact, None] = {}  # what was read, looked for or searched for this file
-        self._folders: set[Path] = set()  # those whose place in a project matters to this file
-        self._asked: dict[tuple[str, str, bool], Module | None] = {}  # what `find` gave for it
         self._exported: dict[tuple[Path, str], tuple[bool, tuple[Path, ...]]] = {}
-        self._by_name: dict[str, Module] = {}
-        self._defined: dict[str, tuple[Module, FunctionNode | ast.ClassDef] | None] = {}  # in the modules by name
-        self._inferences: dict[Module, Inference] = {}
-        self._answers: dict[tuple[Callable[[Any], Any], object], Any] = {}
         self._scripts: dict[Path, frozenset[str]] = {}
+        self._for_all: dict[_Question, tuple[Any, tuple[Fact, ...]]] = {}
+        self._file = _Asked()
         self.layout = Layout()
         self.mentions = Mentions()
-        self.grafted: list[Module] = []  # those that hold expressions nobody wrote
         self.kept = 0  # characters of source whose tree is in memory
-        self.questions = Questions()
 
     def begin(self, source: SourceFile) -> Module | SourceProblem:
         """Start on a file: forget the names and values of the one before, and return the module of this one."""
@@ -76,44 +91,67 @@ class Project:
 
     def _forget(self, budget: int) -> None:
         """Forget what was worked out for one file, and parsed files until those kept fit the budget."""
-        while self.grafted:
-            self.grafted.pop().prune()
-        self._by_name.clear()
-        self._defined.clear()
-        self._inferences.clear()
-        self._answers.clear()
-        self.consulted.clear()
-        self._folders.clear()
-        self._asked.clear()
-        self.questions.forget()
-        self.questions = Questions()
+        self._file.forget()
+        self._file = _Asked()
         while self.kept > budget and self._by_path:
             self._by_path.popitem(last=False)[1].forget()
 
+    @property
+    def consulted(self) -> dict[Fact, None]:
+        """What was read, looked for or searched for the file being linted."""
+        return self._file.consulted
+
+    @property
+    def questions(self) -> Questions:
+        """Those of the file being linted."""
+        return self._file.questions
+
+    def graft(self, module: Module) -> None:
+        """Note that a module holds expressions that nobody wrote, until the file being linted is done."""
+        self._file.grafted.append(module)
+
     def _locate(self, folder: Path) -> None:
         """Note what decides in which project and packages a folder stands."""
-        if folder not in self._folders:
-            self._folders.add(folder)
+        if folder not in self._file.folders:
+            self._file.folders.add(folder)
             self.consulted.update(dict.fromkeys(self.layout.looked_at(folder)))
 
     def inference(self, module: Module) -> Inference:
         """Return the inference of a module for the file being linted."""
-        known = self._inferences.get(module)
+        known = self._file.inferences.get(module)
         if known is None:
-            known = self._inferences[module] = Inference(module)
+            known = self._file.inferences[module] = Inference(module)
         return known
 
     def once(self, answer: Callable[[AskedT], AnswerT], asked: AskedT) -> AnswerT:
         """Return `answer(asked)`, worked out once for the file being linted and forgotten after it."""
-        key = (answer, asked)
-        if key not in self._answers:
-            self._answers[key] = answer(asked)
-        found: AnswerT = self._answers[key]
+        key, answers = (answer, asked), self._file.answers
+        if key not in answers:
+            answers[key] = answer(asked)
+        found: AnswerT = answers[key]
         return found
+
+    def for_all(self, answer: Callable[[AskedT], AnswerT], asked: AskedT) -> AnswerT:
+        """Return `answer(asked)`, worked out once for all files, as if it were asked for none of them.
+
+        What is asked must be the same for files that may share the answer, and hold no syntax tree.
+        """
+        key = (answer, asked)
+        if key not in self._for_all:
+            around, self._file = self._file, _Asked()
+            try:
+                self._for_all[key] = answer(asked), tuple(self.consulted)
+            finally:
+                self._file.forget()
+                self._file = around
+        found, consulted = self._for_all[key]
+        self.consulted.update(dict.fromkeys(consulted))
+        answered: AnswerT = found
+        return answered
 
     def named(self, name: str) -> Module | None:
         """Return a module already met from the file being linted, by its dotted name."""
-        return self._by_name.get(name)
+        return self._file.by_name.get(name)
 
     def folder(self, module: Module) -> Path | None:
         """Return the folder that holds all files which may use a module: None for a lone file outside any project.
@@ -157,11 +195,11 @@ class Project:
         if name == importer.name:
             return importer
         key = (name, importer.folder, importer.adds_to_path)
-        if key not in self._asked:
+        if key not in self._file.found:
             exists, places = self.layout.places(*key)
             self.consulted.update(dict.fromkeys(places))
-            self._asked[key] = self._module(places[-1]) if exists else None
-        return self._asked[key]
+            self._file.found[key] = self._module(places[-1]) if exists else None
+        return self._file.found[key]
 
     def at(self, path: Path) -> Module:
         """Return the project's module that stands in the file `path`."""
@@ -176,11 +214,11 @@ class Project:
         else:
             self._by_path[path] = Module(self, path, self.layout.name(path))
         module = self._by_path[path]
-        return self._by_name.get(module.name) or self._name(module)
+        return self._file.by_name.get(module.name) or self._name(module)
 
     def _name(self, module: Module) -> Module:
-        self._by_name[module.name] = module
-        self._defined.clear()
+        self._file.by_name[module.name] = module
+        self._file.defined.clear()
         return module
 
     def _parsed(self, source: SourceFile, tree: ast.Module) -> Module:
@@ -282,14 +320,14 @@ class Project:
 
     def definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:
         """Return the function or class that a canonical qualified name means, with its module."""
-        if name not in self._defined:
-            self._defined[name] = self._definition(name)
-        return self._defined[name]
+        if name not in self._file.defined:
+            self._file.defined[name] = self._definition(name)
+        return self._file.defined[name]
 
     def _definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:
         parts = name.split(".")
         for length in range(len(parts) - 1, 0, -1):
-            module = self._by_name.get(".".join(parts[:length]))
+            module = self._file.by_name.get(".".join(parts[:length]))
             if module is None:
                 continue
             scope: Scope | None = module.index.root

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterable, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from detlint.linter.analysis.module import Module
@@ -50,12 +51,22 @@ def serves(module: Module) -> bool:
     """
     if not _TRAINS.isdisjoint(module.name.split(".")):
         return False
-    if not module.project.once(_serves, module):
-        return _part(module.path, module) in module.project.once(_serving_parts, module)
-    return module.path not in module.project.once(_trained, module)
+    package = _Package(_package(module), module)
+    if not module.project.for_all(_serves, package):
+        return _part(module.path, module) in module.project.for_all(_serving_parts, package)
+    return module.path not in module.project.for_all(_trained, package)
 
 
-def _serves(module: Module) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Package:
+    """The folder of a package, and a file that may be any of its files."""
+
+    folder: Path
+    module: Module = field(compare=False)
+
+
+def _serves(package: _Package) -> bool:
+    module = package.module
     looping = [_files(module, word, _MOST_STEPS) for word in _LOOPS]
     if any(found is None for found in looping):
         return False
@@ -93,12 +104,13 @@ def _is_left_alone(method: FunctionNode, module: Module, calls: int = _MOST_CALL
     return all(user is not None and _is_left_alone(user, module, calls - 1) for user in users)
 
 
-def _serving_parts(module: Module) -> Set[Path]:
+def _serving_parts(package: _Package) -> Set[Path]:
     """Return the folders right below the package that hold a file which loads, switches to eval and drops gradients.
 
     Not those in which code names a part of training, as copied models do; and none where it does so anywhere but deep
     in such a folder: that may train any model.
     """
+    module = package.module
     running = (set().union(*(_files(module, word) or () for word in words)) for words in _RUNNING)
     parts = {_part(path, module) for path in set.intersection(*running)} - {_package(module)}
     training: set[Path] = set()
@@ -155,11 +167,12 @@ def _names(module: Module, word: str) -> bool:
     return bool(module.index.names_used.get(word)) or word in methods
 
 
-def _trained(module: Module) -> Set[Path]:
+def _trained(package: _Package) -> Set[Path]:
     """Return the files of a part of the project that trains, by its name or by what it does, and what these import.
 
     A step that waits for a trainer comes along with models of all kinds.
     """
+    module = package.module
     files = {path for word in _TRAINING for path in _files(module, word) or ()}
     named = {path for path in files if _is_named_after_training(path, module)}
     stepping = {path for word in _LOOPS for path in _files(module, word, _MOST_STEPS) or ()}
