@@ -32,12 +32,12 @@ def written_items(module: Module, node: ast.expr, steps: int = _MAX_STEPS) -> Ma
         only = bindings[0] if len(bindings) == 1 and len(bindings[0].of_same_name) == 1 else None
         if only is None or only.kind is not BindingKind.ASSIGN or only.value is None or only.index:
             return None
-        if isinstance(only.value, ast.Name) or _is_changed(module, node.id):
+        if isinstance(only.value, ast.Name) or is_changed(module, node):
             return None
         return written_items(module, only.value, steps - 1)
     if isinstance(node, ast.Attribute):
         kept = only_value(module, node) or _computed(module, node)
-        if kept is None or _is_changed(module, node.attr):
+        if kept is None or is_changed(module, node):
             return None
         return written_items(module, kept, steps - 1)
     if isinstance(node, ast.Subscript):  # `PRESETS["fast"]`
@@ -218,10 +218,11 @@ def _may_put_in(module: Module, use: ast.AST, key: str) -> bool:
     return isinstance(parent, ast.Call) or (isinstance(parent, ast.keyword) and parent.arg is not None)
 
 
-def _is_changed(module: Module, name: str) -> bool:
+def is_changed(module: Module, node: ast.Name | ast.Attribute) -> bool:
     """`sizes["width"] = 8`, `sizes.update(…)`: whatever is called on it counts but for `get` and its like."""
-    for use in module.index.names_used.get(name, ()):
-        parent = module.index.parents.get(use)
+    index = module.index
+    for use in index.uses_of(node) if isinstance(node, ast.Name) else index.names_used.get(node.attr, ()):
+        parent = index.parents.get(use)
         if isinstance(parent, ast.Subscript) and parent.value is use and not isinstance(parent.ctx, ast.Load):
             return True
         if isinstance(parent, ast.Attribute) and parent.attr not in _READING:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
+from detlint.linter.analysis.dicts import entries_of
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.source.names import FunctionNode
@@ -48,10 +49,8 @@ def fields(name: str, module: Module) -> Iterator[ast.expr]:
         if called.isdisjoint(_HOLDERS):
             continue
         yield from (keyword.value for keyword in call.keywords if keyword.arg == name)
-        for display in call.args:
-            keys = display.keys if isinstance(display, ast.Dict) else []
-            named = (place for place, key in enumerate(keys) if isinstance(key, ast.Constant) and key.value == name)
-            yield from (display.values[place] for place in named if isinstance(display, ast.Dict))
+        entries = (entry for display in call.args for entry in entries_of(display) or ())
+        yield from (value for key, value in entries if isinstance(key, ast.Constant) and key.value == name)
 
 
 def decorated(function: FunctionNode, name: str) -> ast.Call | None:

@@ -14,8 +14,9 @@ from detlint.linter.analysis.defaults import truth_by_default
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.repairs import Repair, replace, safe
+from detlint.linter.analysis.spread import spread
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.analysis.unsaid import Found, default_of_field, spread
+from detlint.linter.analysis.unsaid import Found, default_of_field
 from detlint.linter.randomness.stray_flags import CUDNN_DETERMINISTIC, stray_flags
 from detlint.linter.randomness.trainer_settings import trainer_options
 from detlint.linter.source.names import FUNCTIONS
@@ -95,14 +96,9 @@ def _configured(ctx: Context) -> Iterator[tuple[ast.AST, str, ast.expr]]:
         value = default_of_field(field.value) if field.value is not None else None
         if value is not None and _is_true(value) and _FLAG.search(ast.unparse(field.target)):
             yield field, ast.unparse(field.target), value
-    for keyword in index.of_type(ast.keyword):
-        if keyword.arg and _is_true(keyword.value) and _FLAG.search(keyword.arg):
-            yield keyword, keyword.arg, keyword.value
-    for display in index.of_type(ast.Dict):
-        for key, value in zip(display.keys, display.values, strict=True):
-            named = isinstance(key, ast.Constant) and isinstance(key.value, str) and _FLAG.search(key.value)
-            if key is not None and named and _is_true(value):
-                yield key, ast.literal_eval(key), value
+    for place, name, value in index.given_by_name():
+        if _is_true(value) and _FLAG.search(name):
+            yield place, name, value
     for node, value in trainer_options(ctx.module, "benchmark"):
         if _is_true(value):
             yield node, "Trainer(benchmark=True)", value

@@ -13,8 +13,8 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.defaults import truth_by_default
 from detlint.linter.analysis.dicts import written_items
 from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.spread import spread
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.analysis.unsaid import spread
 from detlint.linter.programs.dropout_rates import all_callers_say
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.programs.left_on import is_called_in_training_only, left_on

@@ -32,7 +32,7 @@ from detlint.linter.programs.training import spared_by_mode, trains
 from detlint.linter.randomness.random_states import stands_for_token, starts_recurrence
 from detlint.linter.randomness.random_weights import fills_at_random, gives_random, is_random, starts_random
 from detlint.linter.source.names import FunctionNode
-from detlint.linter.source.nodes import arguments_of, identifier, is_own
+from detlint.linter.source.nodes import identifier, is_own
 
 _DRAWS = frozenset({"rand", "randn", "rand_like", "randn_like", "normal", "normal_", "uniform_"}) | {
     f"{scheme}_"

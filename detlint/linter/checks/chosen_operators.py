@@ -47,11 +47,7 @@ def _given(option: str, ctx: Context) -> Iterator[tuple[ast.AST, ast.expr]]:
     if not ctx.module.holds_text(option):
         return
     index = ctx.module.index
-    yield from ((keyword, keyword.value) for keyword in index.of_type(ast.keyword) if keyword.arg == option)
-    for display in index.of_type(ast.Dict):
-        for key, value in zip(display.keys, display.values, strict=True):
-            if isinstance(key, ast.Constant) and key.value == option:
-                yield key, value
+    yield from ((place, value) for place, name, value in index.given_by_name() if name == option)
     for target, value in index.assigned():
         if isinstance(target, ast.Attribute) and target.attr == option:
             yield target, value

@@ -14,7 +14,8 @@ from detlint.linter.analysis.defaults import text_by_default
 from detlint.linter.analysis.never_taken import is_never_run
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
-from detlint.linter.analysis.unsaid import Found, default_of_field, spread
+from detlint.linter.analysis.spread import spread
+from detlint.linter.analysis.unsaid import Found, default_of_field
 from detlint.linter.programs.autotuning import depends_on_choice
 from detlint.linter.programs.elementwise import compiles_no_sums
 from detlint.linter.programs.environment import environment_writes

@@ -11,12 +11,13 @@ from detlint.findings import Finding
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.defaults import may_be_none, truth_by_default
-from detlint.linter.analysis.dicts import may_hold, parts_spread
+from detlint.linter.analysis.dicts import is_changed, may_hold, parts_spread
 from detlint.linter.analysis.origins import origins, passed
 from detlint.linter.analysis.program import among_scripts
 from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.spread import all_spread
 from detlint.linter.analysis.testcode import is_unit_test
-from detlint.linter.analysis.unsaid import all_spread, only_definition
+from detlint.linter.analysis.unsaid import only_definition
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.loader_workers import worker_initialisers
@@ -30,7 +31,6 @@ from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, Functio
 from detlint.linter.source.nodes import walk
 
 _SAMPLERS = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")
-_CHANGING = ("pop", "popitem", "update", "setdefault", "clear")  # methods of dictionaries
 _GENERATORS = re.compile(r"seed|generator|(^|_)rng$|random_state|sampler", re.IGNORECASE)
 _TRAIN, _TEST = re.compile("train", re.IGNORECASE), re.compile(r"test|val|dev|infer", re.IGNORECASE)
 # Words of a class of loaders that sees to its own order.
@@ -145,17 +145,9 @@ def _takes_options(loader: Call, function: FunctionNode, ctx: Context) -> bool:
     parts = [part for options in spread for part in parts_spread(ctx.module, options)]
     own = [part for part in parts if not (isinstance(part, ast.Name) and part.id == taken)]
     named = any(keyword.arg in ("shuffle", "generator", "sampler") for keyword in loader.node.keywords)
-    if any(_is_changed(part, ctx) for part in parts if part not in own):
+    if any(isinstance(part, ast.Name) and is_changed(ctx.module, part) for part in parts if part not in own):
         return False  # `options["sampler"] = sampler`
     return not named and len(own) < len(parts) and not any(may_hold(ctx.module, part, "generator") for part in own)
-
-
-def _is_changed(options: ast.expr, ctx: Context) -> bool:
-    """Does the function put anything into a dictionary, or take it out, before it hands it on?"""
-    uses = ctx.module.index.uses_of(options) if isinstance(options, ast.Name) else ()
-    parents = [ctx.parent(use) for use in uses]
-    stored = any(isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load) for part in parents)
-    return stored or any(isinstance(part, ast.Attribute) and part.attr in _CHANGING for part in parents)
 
 
 def _follows(call: Call, ctx: Context) -> bool:

@@ -70,7 +70,7 @@ def guarded_by_mode(module: Module, node: ast.AST) -> bool:
 
 
 def _left_by_mode(function: FunctionNode) -> tuple[ast.If, ...]:
-    """Return the conditions that ask for the mode, and leave a function or the turn of a loop: `if training: return`."""
+    """Return the conditions that ask for the mode and leave the function or the turn: `if training: return x`."""
     return tuple(
         statement
         for statement in walk(function)

@@ -27,14 +27,11 @@ def determinism_settings(module: Module) -> Iterator[ast.expr]:
 
 def trainer_options(module: Module, setting: str) -> Iterator[tuple[ast.AST, ast.expr]]:
     """Yield where options that are kept for a trainer name a setting, and its value: `trainer_args = {"gpus": 2}`."""
-    for display in module.index.of_type(ast.Dict):
-        for key, value in zip(display.keys, display.values, strict=True):
-            if isinstance(key, ast.Constant) and key.value == setting and _is_for_trainer(module, display):
-                yield key, value
-    for keyword in module.index.of_type(ast.keyword):
-        made = module.index.parents.get(keyword) if keyword.arg == setting else None
-        if isinstance(made, ast.Call) and getattr(made.func, "id", "") == "dict" and _is_for_trainer(module, made):
-            yield keyword, keyword.value
+    for place, name, value in module.index.given_by_name():
+        made = module.index.parents.get(place) if name == setting else None
+        written = isinstance(made, ast.Dict) or (isinstance(made, ast.Call) and getattr(made.func, "id", "") == "dict")
+        if isinstance(made, ast.expr) and written and _is_for_trainer(module, made):
+            yield place, value
 
 
 def _is_for_trainer(module: Module, options: ast.expr) -> bool:

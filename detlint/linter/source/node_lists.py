@@ -104,6 +104,16 @@ class NodeLists:
             used.setdefault(attribute.attr, []).append(attribute)
         return used
 
+    def given_by_name(self) -> Iterator[tuple[ast.keyword | ast.Constant, str, ast.expr]]:
+        """Yield `fast=True` of all calls, then `"fast": True` of all dictionaries: place, name and value of each."""
+        for keyword in self.of_type(ast.keyword):
+            if keyword.arg is not None:
+                yield keyword, keyword.arg, keyword.value
+        for display in self.of_type(ast.Dict):
+            for key, value in zip(display.keys, display.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield key, key.value, value
+
     @cached_property
     def attribute_changes(self) -> dict[str, list[ast.Attribute]]:
         """Where code sets or deletes each attribute by its name."""
