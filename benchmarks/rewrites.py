@@ -109,7 +109,7 @@ def write(folder: Path, example: Example, texts: dict[str, str]) -> list[Path]:
     return [*changed]
 
 
-def linted(cases: dict[Case, list[Path]], jobs: int) -> dict[Case, Counter[str]]:
+def linted(cases: dict[Case, list[Path]], jobs: int | None) -> dict[Case, Counter[str]]:
     """Return how many findings of each code each case has, syntax errors and idle comments left out."""
     owner = {str(path): case for case, paths in cases.items() for path in paths}
     resolver = ConfigResolver(isolated=True, overrides=Settings(ignore=("DET001", "DET002")))

@@ -29,7 +29,7 @@ FIXED = LISTING.replace("list(os.listdir(root))", "sorted(os.listdir(root))")
 
 def fixes(*paths: Path, unsafe: bool = True) -> list[FixedFile]:
     resolver = ConfigResolver(isolated=True)
-    return list(fix_paths([str(path) for path in paths], resolver=resolver, unsafe=unsafe, jobs=1).files)
+    return list(fix_paths([str(path) for path in paths], resolver=resolver, unsafe=unsafe).files)
 
 
 def fix(path: Path, *, unsafe: bool = True) -> bytes:

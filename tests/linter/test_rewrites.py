@@ -114,7 +114,7 @@ def test_most_examples_have_the_findings_of_what_they_are_rewritten_to(kind: str
             for rewrite, texts in ((AS_WRITTEN, plain), (name, forms[name])):
                 folder = tmp_path.resolve() / f"{number}-{rewrite}"
                 cases[Case(code, kind, at, example.title, rewrite)] = write(folder, example, texts)
-    found = linted(cases, jobs=1)
+    found = linted(cases, jobs=None)
     as_written = {case.example: counts for case, counts in found.items() if case.rewrite == AS_WRITTEN}
     changed = {case.example: counts for case, counts in found.items() if case.rewrite != AS_WRITTEN}
     assert number > 1000

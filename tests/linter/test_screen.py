@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import multiprocessing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -41,7 +42,8 @@ class Unscreened(Mapping[str, list[ast.Call]]):
 
 def lint(path: Path) -> tuple[Finding, ...]:
     everything = parse_settings("all rules", {"select": ["ALL"]})
-    result = lint_paths([str(path)], resolver=ConfigResolver(isolated=True, overrides=everything), jobs=1)
+    jobs = None if multiprocessing.get_start_method() == "fork" else 1  # others start without what is patched here
+    result = lint_paths([str(path)], resolver=ConfigResolver(isolated=True, overrides=everything), jobs=jobs)
     assert result.problems == ()
     return result.findings
 

@@ -72,6 +72,6 @@ def test_every_question_ends(change: Callable[[int], ast.NodeTransformer], tmp_p
             place = tmp_path / str(number) / name
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(ast.unparse(ast.fix_missing_locations(change(seed).visit(tree))), "utf-8")
-    result = lint_paths([str(tmp_path)], resolver=ConfigResolver(isolated=True), jobs=1)
+    result = lint_paths([str(tmp_path)], resolver=ConfigResolver(isolated=True))
     assert result.files > len(examples) / 2
     assert not result.problems

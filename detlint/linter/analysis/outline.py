@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from sys import intern
 from typing import TypeGuard
 
 from detlint.linter.source.index import Index
@@ -178,4 +179,4 @@ def _name_read(node: ast.AST) -> tuple[str, ...]:
 
 def as_attribute(name: str) -> str:
     """Return how a read of `x.name` is listed, beside the name itself: only that can mean a method."""
-    return f".{name}"
+    return intern(f".{name}")  # thousands of definitions read the same few

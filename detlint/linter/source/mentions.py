@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -50,7 +50,9 @@ class Mentions:
         self._words: dict[Path, Words] = {}
         self._searches: dict[tuple[str, Path, int], Search] = {}
         self._homes: dict[Path, bool] = {}
+        self._listed: dict[Path, tuple[Words, int]] = {}  # where each file stands in the words of its project
         self._exporting: dict[tuple[Path, str], bool] = {}
+        self._starring: dict[Path, bool] = {}
         self._texts: dict[Path, bytes] = {}
         self._room = _KEPT_BYTES
 
@@ -70,8 +72,16 @@ class Mentions:
         if self._searched[folder] <= _SEARCHES or not is_word(name):
             return (path for path in files if holds(self.text(path), name))
         if folder not in self._words:
-            self._words[folder] = Words(map(self.text, files))
+            self._words[folder] = self._list_words(files)
         return map(files.__getitem__, self._words[folder].holding(name))
+
+    def _list_words(self, files: Sequence[Path]) -> Words:
+        """List the words of files, whose texts hardly anybody asks for any more then."""
+        words = Words(map(self.text, files))
+        for position, path in enumerate(files):
+            self._listed[path] = words, position
+            self._room += len(self._texts.pop(path, b""))
+        return words
 
     def scripts(self, folder: Path) -> Search | None:
         """Search a folder that nothing marks for what imports; None where so much stands in it as in a home."""
@@ -86,9 +96,17 @@ class Mentions:
         """
         key = (path, name)
         if key not in self._exporting:
-            text = self.text(path)
-            self._exporting[key] = holds(text, name) or _STAR_IMPORT.search(text) is not None
+            self._exporting[key] = self._holds(path, name) or self._imports_all(path)
         return self._exporting[key]
+
+    def _holds(self, path: Path, name: str) -> bool:
+        words, position = self._listed.get(path, (None, 0))
+        return holds(self.text(path), name) if words is None or not is_word(name) else position in words.holding(name)
+
+    def _imports_all(self, path: Path) -> bool:
+        if path not in self._starring:
+            self._starring[path] = _STAR_IMPORT.search(self.text(path)) is not None
+        return self._starring[path]
 
     def text(self, path: Path) -> bytes:
         """Return what the file holds, as it was when this was first asked."""
