@@ -20,8 +20,8 @@ from detlint.linter.source.mentions import Fact, Mentions, Search
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, Scope, import_in_force
 from detlint.linter.source.sources import SourceFile, SourceProblem
 
-# Syntax tree and index of a file take some 35 bytes for each character of its source: up to 300 MB a process.
-_KEPT_CHARACTERS = 6_000_000
+# Syntax tree and index of a file take some 35 bytes for each character of its source: 160 MB a process.
+_KEPT_CHARACTERS = 4_500_000
 AskedT = TypeVar("AskedT")
 AnswerT = TypeVar("AnswerT")
 _Question: TypeAlias = tuple[Callable[[Any], Any], object]
