@@ -108,6 +108,20 @@ def test_seeding_in_a_helper_is_noticed(project: Path) -> None:
     assert not [finding for finding in lint().findings if finding.code == "DET101"]
 
 
+def test_a_package_that_is_only_looked_for_may_change_and_may_not_go(project: Path) -> None:
+    (project / "lib").mkdir()
+    write(project / "lib" / "__init__.py", "")
+    write(project / "lib" / "words.py", "NAMES = ['a', 'b']\n")
+    write(project / "show.py", "from lib.words import NAMES\n\nfor name in NAMES:\n    print(name)\n")
+    lint()
+    assert "show.py" in held(project)
+    write(project / "lib" / "__init__.py", "VERSION = 2\n")
+    assert "show.py" in held(project)
+    assert lint().findings == lint(cached=False).findings
+    (project / "lib" / "__init__.py").unlink()
+    assert "show.py" not in held(project)
+
+
 DAMAGE = {
     "not JSON": b"\x00\xff garbage",
     "other JSON": b"[1, 2]",

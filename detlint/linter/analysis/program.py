@@ -324,7 +324,7 @@ def _tells_library(module: Module, call: ast.Call, names: tuple[str, ...]) -> bo
     if call.args or call.keywords or not isinstance(library, ast.Name):
         return False
     imported = [binding.kind for binding in module.index.root.bindings.get(library.id, ())] == [BindingKind.IMPORT]
-    return imported and not any(module.project.find(name.partition(".")[0], module) for name in names or (library.id,))
+    return imported and not any(module.project.holds(name, module) for name in names or (library.id,))
 
 
 def _trains(module: Module, statement: ast.stmt) -> bool:

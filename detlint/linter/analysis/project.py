@@ -15,7 +15,7 @@ from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.outline import Outline, outline_of
 from detlint.linter.analysis.outlines import Outlines
 from detlint.linter.analysis.questions import Questions
-from detlint.linter.source.layout import Layout
+from detlint.linter.source.layout import Layout, Presence
 from detlint.linter.source.mentions import Fact, Mentions, Search
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, Scope, import_in_force
 from detlint.linter.source.sources import SourceFile, SourceProblem
@@ -200,6 +200,12 @@ class Project:
             self.consulted.update(dict.fromkeys(places))
             self._file.found[key] = self._module(places[-1]) if exists else None
         return self._file.found[key]
+
+    def holds(self, name: str, importer: Module) -> bool:
+        """Return whether a dotted name begins with a package or module of the project: no file is read for that."""
+        exists, places = self.layout.places(name.partition(".")[0], importer.folder, importer.adds_to_path)
+        self.consulted.update((Presence(str(place), exists and place == places[-1]), None) for place in places)
+        return exists
 
     def at(self, path: Path) -> Module:
         """Return the project's module that stands in the file `path`."""

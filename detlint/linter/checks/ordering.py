@@ -250,10 +250,9 @@ def _comes_from_elsewhere(iterated: ast.expr, ctx: Context, steps: int = _MAX_ST
     while isinstance(root, (ast.Attribute, ast.Call, ast.Subscript)):
         root = root.func if isinstance(root, ast.Call) else root.value
     bindings = ctx.module.index.bindings_of(root) if isinstance(root, ast.Name) else ()
-    find = ctx.module.project.find
     for binding in bindings:
         if binding.kind is BindingKind.IMPORT:
-            found = find(binding.target.partition(".")[0], ctx.module) is not None
+            found = ctx.module.project.holds(binding.target, ctx.module)
         else:
             given = binding.kind in (BindingKind.ASSIGN, BindingKind.ITERATION)
             made = binding.value if steps and given else None

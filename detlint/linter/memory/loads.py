@@ -123,7 +123,7 @@ def loads_something_else(call: ast.Call, ctx: Context) -> bool:
         return False  # of an object, not of a library
     if not names or any(identifier(part) == "self" or MODELS.search(identifier(part)) for part in arguments_of(call)):
         return False
-    return not any(ctx.module.project.find(each.partition(".")[0], ctx.module) for each in names)
+    return not any(ctx.module.project.holds(each, ctx.module) for each in names)
 
 
 def _puts_back(call: ast.Call, ctx: Context) -> bool:

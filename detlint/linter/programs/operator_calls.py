@@ -75,7 +75,7 @@ def _table(ctx: Context) -> _Table:
     table = {name: entry for last, found in entries.items() if last in called for name, entry in found.items()}
     project = ctx.module.project
     packages = dict.fromkeys(name.partition(".")[0] for name in table)
-    own = frozenset(package for package in packages if project.find(package, ctx.module) is not None)
+    own = frozenset(package for package in packages if project.holds(package, ctx.module))
     if not own:
         return table
     ours = [name for name in table if name.partition(".")[0] in own]

@@ -61,7 +61,7 @@ def _forgotten_parameters(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
 def _may_draw(module: Module) -> bool:
     """Does a file import anything that may draw by itself, or shuffle and sample?"""
     table, own = load_sources().indifferent, module.project
-    named = [name for name in module.outline.imports if own.find(name.partition(".")[0], module) is None]
+    named = [name for name in module.outline.imports if not own.holds(name, module)]
     packages = {name.rpartition(".")[0] for name in named}
     others = (name for name in named if name not in packages)
     return any(map(module.may_read, _DRAWING)) or not all(map(table.draws_nothing, others))
