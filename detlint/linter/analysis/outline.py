@@ -13,7 +13,7 @@ from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, ab
 from detlint.linter.source.nodes import decorating, identifier, reached, walk
 
 # Decorators that run no method themselves, nor hand it to anybody.
-_PLAIN_DECORATORS = frozenset(
+PLAIN_DECORATORS = frozenset(
     {
         "abstractmethod",
         "cached_property",
@@ -135,7 +135,7 @@ def _runs_by_name(node: ast.AST) -> TypeGuard[FunctionNode]:
     """Return whether a part of a class is a method that only what uses its name runs: no `__init__`, no `forward`."""
     if not isinstance(node, FUNCTIONS) or node.name == "forward" or node.name.startswith("__"):
         return False
-    return all(identifier(decorating(decorator)) in _PLAIN_DECORATORS for decorator in node.decorator_list)
+    return all(identifier(decorating(decorator)) in PLAIN_DECORATORS for decorator in node.decorator_list)
 
 
 def _imports(index: Index, name: str, is_package: bool) -> Iterator[str]:

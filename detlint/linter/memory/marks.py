@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.names import LOOPS, BindingKind
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, receiver_of
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -27,8 +27,24 @@ def marks(call: ast.Call, ctx: Context) -> bool:
     """Return whether a method writes some places of the tensor that it belongs to and leaves the others."""
     name = identifier(call.func)
     if name in _MASKED:
-        return True
+        return not _is_in_loop(call, ctx)
     return name in _MARKING and (_is_number(call, ctx) or _is_at_largest(call, ctx) or _is_one_a_row(call))
+
+
+def marks_copy(call: ast.Call, ctx: Context) -> bool:
+    """`out = out.masked_scatter(mask, x)`, and `out = out.masked_scatter(~mask, y)`: do masks fill it one by one?"""
+    name, held = identifier(call.func), receiver_of(call)
+    if f"{name}_" not in _MASKED or not isinstance(held, ast.Name):
+        return False
+    others = (receiver_of(other) for other in ctx.module.index.calls_by_name.get(name, ()))
+    bindings = ctx.module.index.bindings_of(held)
+    used = [other for other in others if isinstance(other, ast.Name) and other.id == held.id]
+    return len([use for use in used if ctx.module.index.bindings_of(use) == bindings]) > 1
+
+
+def _is_in_loop(node: ast.AST, ctx: Context) -> bool:
+    """In a loop the masks of all rounds may be the whole."""
+    return any(isinstance(parent, LOOPS) for parent in ctx.ancestors(node))
 
 
 def _is_number(call: ast.Call, ctx: Context) -> bool:
@@ -57,8 +73,8 @@ def _is_one_a_row(call: ast.Call) -> bool:
 
 
 def is_mask(places: ast.expr, ctx: Context) -> bool:
-    """`x > 0`, `~mask`, and a variable that holds such; in a loop the masks of all rounds may be the whole."""
-    if any(isinstance(parent, LOOPS) for parent in ctx.ancestors(places)):
+    """`x > 0`, `~mask`, and a variable that holds such."""
+    if _is_in_loop(places, ctx):
         return False
     if isinstance(places, ast.UnaryOp):
         return isinstance(places.op, ast.Invert)
@@ -78,7 +94,7 @@ def sets_places(written: ast.Subscript, ctx: Context) -> bool:
         return False
     places = written.slice.elts if isinstance(written.slice, ast.Tuple) else [written.slice]
     picked = any(not isinstance(place, (ast.Slice, ast.Constant, ast.UnaryOp)) for place in places)
-    if any(isinstance(parent, LOOPS) for parent in ctx.ancestors(written)):
+    if _is_in_loop(written, ctx):
         marked = picked and puts_one_number(written, ctx) and not any(_is_counted(each, ctx) for each in places)
         return marked or leaves_same_end(written, ctx)
     if _is_number_given(statement.value, ctx):

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.elements import goes_through_own
+from detlint.linter.analysis.outline import PLAIN_DECORATORS
 from detlint.linter.analysis.testcode import is_meant_to_fail
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.forms import gives_form_alone
-from detlint.linter.memory.marks import adds_up, is_mask, marks, sets_places
+from detlint.linter.memory.marks import adds_up, is_mask, marks, marks_copy, sets_places
 from detlint.linter.memory.rounds import may_stop_early, some_rounds_leave_out
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, Binding, FunctionNode
-from detlint.linter.source.nodes import arguments_of, identifier, unless_none, walk
+from detlint.linter.source.nodes import arguments_of, decorating, identifier, unless_none, walk
 from detlint.linter.tables.memory import memory_table
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # nothing else is known does with it is not in sight.
 _LAYER_CALL = re.compile(r"torch\.nn\.(?!Module\.)\w+\.__call__")
 _LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
+# Libraries whose decorators run a function as it is written, sooner or later.
+_PLAIN = ("torch.", "functools.", "builtins.", "typing.", "contextlib.")
 _MOST_NAMES = 3  # that a function gives to the memory it is given
 _REGISTERING = ("register_buffer", "register_parameter", "add_state", "_add_state")
 _WHERE = frozenset({"torch.where", "numpy.where"})
@@ -93,9 +96,11 @@ def _comes_to_nothing(reading: ast.expr, ctx: Context) -> bool:
 
 
 def _is_thrown_away(reading: ast.expr, ctx: Context) -> bool:
-    """`torch.add(memory, x)`, a statement of its own in a function: a new tensor that nobody looks at."""
+    """`torch.add(memory, x)`, a statement of its own in a function, and `_ = attend(memory)`: nobody looks at it."""
     call = ctx.parent(reading) if isinstance(reading, ast.Attribute) else reading
-    if not isinstance(call, ast.Call) or not isinstance(ctx.parent(call), ast.Expr) or ctx.function(call) is None:
+    around = ctx.parent(call) if isinstance(call, ast.Call) else None
+    ignored = isinstance(around, ast.Assign) and list(map(identifier, around.targets)) == ["_"]
+    if not isinstance(call, ast.Call) or not (ignored or isinstance(around, ast.Expr)) or ctx.function(call) is None:
         return False
     names = set(ctx.callees(call))
     into = identifier(call.func).endswith("_") or any(word.arg in ("out", None) for word in call.keywords)
@@ -126,6 +131,8 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
         return Fate.WRITTEN, attribute
     if marks(call, ctx) and not adds_up(call):
         return Fate.MARKED, attribute
+    if marks_copy(call, ctx):
+        return Fate.WRITTEN, attribute
     if (
         adds_up(call)
         or name in methods["updating"]
@@ -167,6 +174,8 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.READ, call  # a state or a mask beside what goes through the layer, and that where the model is run
     if isinstance(node, ast.Attribute) and _runs_a_part(call, ctx):
         return Fate.READ, call
+    if method == "copy_" and isinstance(call.func, ast.Attribute) and _is_made_empty(call.func.value, ctx):
+        return Fate.WRITTEN, call  # from memory that nobody wrote to other such memory, to see how long it takes
     if method and (
         method in table.methods["updating"]
         or method in table.methods["reading_argument"]
@@ -226,6 +235,8 @@ def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
     if depth == 0 or definition is None or not isinstance(definition[1], FUNCTIONS) or is_left_open(definition[1]):
         return Fate.WRITTEN
     inside, function = ctx.elsewhere(definition[0]), definition[1]
+    if not all(_runs_as_written(decorator, inside) for decorator in function.decorator_list):
+        return Fate.WRITTEN
     method = isinstance(call.func, ast.Attribute)
     name = parameter_given(function, call, node, skip_self=method)
     bindings = inside.module.index.scopes[function].bindings[name] if name is not None else []
@@ -242,6 +253,13 @@ def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
     if not fates:
         return Fate.UNTOUCHED
     return fates.pop() if len(fates) == 1 and fates <= {Fate.READ, Fate.RETURNED} else Fate.WRITTEN
+
+
+def _runs_as_written(decorator: ast.expr, ctx: Context) -> bool:
+    """`@torch.no_grad()`, and not `@launches(kernel)`, which may run something else on what the function is given."""
+    called = decorating(decorator)
+    names = ctx.resolve(called)
+    return identifier(called) in PLAIN_DECORATORS or (bool(names) and all(name.startswith(_PLAIN) for name in names))
 
 
 def _is_update(node: ast.AST, ctx: Context) -> bool:
@@ -314,7 +332,11 @@ def _is_moved(node: ast.expr, target: ast.expr, ctx: Context) -> bool:
     """`more[:n] = rows[:n]` after `more = np.empty(m)`: what nobody wrote goes where nobody wrote either."""
     if not isinstance(target, ast.Subscript) or ast.unparse(target.value) in ast.unparse(node):
         return False
-    made = [value.node for value in ctx.values(target.value)]
+    return _is_made_empty(target.value, ctx)
+
+
+def _is_made_empty(memory: ast.expr, ctx: Context) -> bool:
+    made = [value.node for value in ctx.values(memory)]
     return any(isinstance(call, ast.Call) and "empty" in identifier(call.func) for call in made)
 
 

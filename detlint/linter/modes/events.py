@@ -28,7 +28,7 @@ from detlint.linter.source.nodes import arguments_of, identifier, is_own, names_
 
 _RUNS = ("__init__", "forward", "train", "eval")
 # Methods that give the parts of a model one by one.
-_PARTS = ("modules", "children", "named_modules", "named_children")
+PARTS = ("modules", "children", "named_modules", "named_children")
 
 
 # A target, what is assigned to it, and at which place of that it stands: `net, width = load(path)`.
@@ -399,7 +399,7 @@ class ModeEvents(ModeEffects, ABC):
         """Does a call of a method of the model lead to switches of its submodules, one by one?"""
         if method == "apply":
             return bool(call.args) and self._switches(call.args[0])
-        return method in _PARTS and leaves_train_each(gone_round(self.index, call), self.index)
+        return method in PARTS and leaves_train_each(gone_round(self.index, call), self.index)
 
     def _switches(self, function: ast.expr) -> bool:
         """Return whether a function given to `model.apply` switches submodules one by one."""

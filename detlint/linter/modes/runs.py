@@ -13,6 +13,7 @@ from detlint.linter.analysis.calls_elsewhere import heirs_with
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import Kind, load_types
+from detlint.linter.modes.events import PARTS
 from detlint.linter.modes.layers import decorated_to_switch, names_made
 from detlint.linter.modes.loaded_weights import LoadedWeights
 from detlint.linter.modes.names import given_to
@@ -108,7 +109,8 @@ class ModelRuns:
     def _is_part_by_name(self, part: ast.Attribute) -> bool:
         """`net.backbone(x)`, of a class that was never read."""
         known = (value for value in self.module.inference.values(part.value) if value.type)
-        return MODEL.search(part.attr) is not None and not any(self.module.project.definition(v.type) for v in known)
+        named = MODEL.search(part.attr) is not None and part.attr not in PARTS  # `net.modules()`
+        return named and not any(self.module.project.definition(v.type) for v in known)
 
     def _is_only_run(self, part: ast.Attribute, same: bool) -> bool:
         """`net.encoder(x)`; what is stored there may be a compiled or copied part, in the mode of the whole."""
