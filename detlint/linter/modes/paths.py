@@ -20,6 +20,7 @@ from detlint.linter.modes.names import Key, called_on, given_to
 from detlint.linter.modes.other_names import OtherNames
 from detlint.linter.modes.settled_parts import stays_in_mode
 from detlint.linter.modes.siblings import (
+    is_called_by_bases,
     kept_after_steps,
     switches_of_bases,
     switches_of_last_call,
@@ -389,14 +390,19 @@ class Modes(OtherNames):
 
     def _trace_siblings(self, key: Key, function: FunctionNode, trace: _Trace) -> None:
         """What others set their mode for, a function that evaluates beside them has to set its own for as well."""
+        if is_called_by_bases(function, self._in_bases(key)):
+            return
         for switch in switches_of_siblings(self, key, function):
             trace.reasons.setdefault(switch, Reason(self.module, switch, None, False))
 
     def _trace_bases(self, key: Key, function: FunctionNode, trace: _Trace) -> None:
         """What base classes train, and leave in train mode at times, their heirs have to set the mode of."""
-        bases = [(peer, inherited) for peer, inherited in self.as_inherited(key) if inherited != key]
-        for module, switch in switches_of_bases(self, key, function, bases):
+        for module, switch in switches_of_bases(self, key, function, self._in_bases(key)):
             trace.reasons.setdefault(switch, Reason(module, switch, None, False))
+
+    def _in_bases(self, key: Key) -> list[tuple[Modes, Key]]:
+        """Return the attribute as the base classes of the project know it."""
+        return [(peer, inherited) for peer, inherited in self.as_inherited(key) if inherited != key]
 
     def as_inherited(self, key: Key) -> Iterator[tuple[Modes, Key]]:
         """Yield the variable, and the attribute as the base classes of the project know it."""
@@ -419,8 +425,7 @@ class Modes(OtherNames):
         """Return what takes some model out of train mode in methods that the class of one inherits."""
         return [
             (peer, call)
-            for peer, inherited in self.as_inherited(key)
-            if inherited != key
+            for peer, inherited in self._in_bases(key)
             for call in peer.leaving_train
             if inherited.owner in peer.index.ancestors(call) and not peer.is_replaced_in(key.owner, call)
         ]

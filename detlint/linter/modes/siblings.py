@@ -47,20 +47,25 @@ def switches_of_bases(
 ) -> Iterator[tuple[Module, ast.AST]]:
     """Yield the `train()` that is left on by what base classes, of which none calls a method that evaluates, do.
 
-    One that calls it may see to its mode. `bases` are the attribute as they know it.
+    `bases` are the attribute as they know it.
     """
-    if not _leaves_mode(modes, key, function):
+    if not _leaves_mode(modes, key, function) or is_called_by_bases(function, bases):
         return
-    for base, name in bases:
-        calls = base.index.calls_by_name.get(function.name, ())
-        if any(is_own(call.func) and base.index.class_at(call) is name.owner for call in calls):
-            return
     for base, name in bases:
         methods = base.module.classes[name.owner].methods.values() if isinstance(name.owner, ast.ClassDef) else ()
         for method in filter(trains, methods):
             switch = kept_after_steps(base, method, name)
             if switch is not None and not base.is_replaced_in(key.owner, switch):
                 yield base.module, switch
+
+
+def is_called_by_bases(function: FunctionNode, bases: Sequence[tuple[ModeEvents, Key]]) -> bool:
+    """`self.net.eval()` and then `self._validate()`, of a base class: does one call a method, and see to its mode?"""
+    return any(
+        is_own(call.func) and base.index.class_at(call) is name.owner
+        for base, name in bases
+        for call in base.index.calls_by_name.get(function.name, ())
+    )
 
 
 def switches_of_last_call(modes: ModeEvents, key: Key, node: ast.AST, function: FunctionNode) -> Iterator[ast.AST]:
