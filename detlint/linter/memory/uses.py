@@ -328,6 +328,14 @@ def _is_added_to(part: ast.Subscript, ctx: Context) -> bool:
     return any(ast.unparse(target) == ast.unparse(part) for target in targets)
 
 
+def _is_begun_otherwise(update: ast.AugAssign, ctx: Context) -> bool:
+    """`if start == 0: out[rows] = x`, `else: out[rows] += x`: one round writes what the others add to."""
+    around = ctx.parent(update)
+    other = around.body if isinstance(around, ast.If) and update in around.orelse else []
+    begun = (target for each in other if isinstance(each, ast.Assign) for target in each.targets)
+    return any(ast.unparse(target) == ast.unparse(update.target) for target in begun)
+
+
 def _is_moved(node: ast.expr, target: ast.expr, ctx: Context) -> bool:
     """`more[:n] = rows[:n]` after `more = np.empty(m)`: what nobody wrote goes where nobody wrote either."""
     if not isinstance(target, ast.Subscript) or ast.unparse(target.value) in ast.unparse(node):
@@ -363,8 +371,9 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
         if parent.value is not node or isinstance(parent.ctx, ast.Load):
             outcome = None if parent.value is node else Fate.READ
             return (Fate.ADDED_TO if outcome is None and _is_added_to(parent, ctx) else outcome), parent
-        if isinstance(ctx.parent(parent), ast.AugAssign):
-            return Fate.ADDED_TO, parent
+        update = ctx.parent(parent)
+        if isinstance(update, ast.AugAssign):
+            return (Fate.WRITTEN if _is_begun_otherwise(update, ctx) else Fate.ADDED_TO), parent
         marked = is_mask(parent.slice, ctx) or sets_places(parent, ctx)
         marked = marked or some_rounds_leave_out(parent, ctx) or may_stop_early(parent, ctx)
         return (Fate.MARKED if marked else Fate.WRITTEN), parent
