@@ -185,7 +185,8 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
     if not names or any(name.endswith("_") for name in names):
         return Fate.WRITTEN, call
     if any(name.startswith("torch.nn.init.") for name in names):
-        return Fate.UNTOUCHED, call  # nn.init._calculate_fan_in_and_fan_out(weight)
+        looks = all("calculate" in name for name in names)  # nn.init._calculate_fan_in_and_fan_out(weight)
+        return (Fate.UNTOUCHED if looks else Fate.WRITTEN), call  # nn.init.xavier_uniform(weight), of before torch 0.4
     if not _WHERE.isdisjoint(names) and _is_put_back(node, call, ctx):
         return Fate.WRITTEN, call
     readers = [types.tensors, types.tensor_tuples, table.functions["reading"]]
