@@ -6,6 +6,7 @@ import ast
 import re
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.values import Kind
 from detlint.linter.source.nodes import identifier
 
 # What tells how much there is, and that there is nothing.
@@ -20,7 +21,7 @@ def guards_emptiness(target: ast.AST, ctx: Context) -> bool:
         if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
             holds = child in parent.body if isinstance(parent, ast.If) else child is parent.body
             test, holds = _turned(parent.test, holds)
-            if not holds and _names_size(test):
+            if not holds and (_names_size(test) or _is_collection(test, ctx)):
                 return True
             if any(_says_nothing(part, holds, ctx) for part in ast.walk(test)):
                 return True
@@ -38,6 +39,12 @@ def _turned(test: ast.expr, holds: bool) -> tuple[ast.expr, bool]:
 def _names_size(test: ast.expr) -> bool:
     """`boxes.size`, `x.numel()`, `len(rows)`."""
     return _SIZES.search(identifier(test.func if isinstance(test, ast.Call) else test)) is not None
+
+
+def _is_collection(test: ast.expr, ctx: Context) -> bool:
+    """`if rows: return torch.stack(rows)`."""
+    kinds = {value.kind for value in ctx.values(test)} if isinstance(test, ast.Name) else set()
+    return bool(kinds) and kinds <= {Kind.LIST, Kind.TUPLE, Kind.DICT, Kind.SET}
 
 
 def _says_nothing(test: ast.AST, holds: bool, ctx: Context) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,10 +12,10 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.promised_class import has_no_mode_by_class
 from detlint.linter.modes.switches import switched
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import arguments_of, identifier, receiver_of, walk
 
-# A helper of such a name, given the model, may be what switches it.
-_SWITCHING = ("eval", "mode", "train", "freeze")
+# A helper of such a name, given the model, or a method of the model may be what switches it.
+_SWITCHING = re.compile(r"eval|mode(?!l)|train|freeze")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,9 @@ def _kept(function: FunctionNode, restore: ast.Call, model: ast.expr) -> Restore
 
 
 def _may_switch(call: ast.Call, model: str) -> bool:
-    """`set_eval(model)`, `with inference_mode_of(model):`."""
-    given = arguments_of(call)
-    named = any(word in identifier(call.func) for word in _SWITCHING)
-    return named and any(ast.unparse(argument) in (model, "self") for argument in given)
+    """`set_eval(model)`, `with inference_mode_of(model):`, `model.freeze()`."""
+    concerned = [*arguments_of(call), receiver_of(call)] if _SWITCHING.search(identifier(call.func)) else []
+    return any(part is not None and ast.unparse(part) in (model, "self") for part in concerned)
 
 
 def _runs(call: ast.Call, model: str) -> bool:
