@@ -332,7 +332,8 @@ def _is_added_to(part: ast.Subscript, ctx: Context) -> bool:
 def _is_begun_otherwise(update: ast.AugAssign, ctx: Context) -> bool:
     """`if start == 0: out[rows] = x`, `else: out[rows] += x`: one round writes what the others add to."""
     around = ctx.parent(update)
-    other = around.body if isinstance(around, ast.If) and update in around.orelse else []
+    branches = (around.body, around.orelse) if isinstance(around, ast.If) else ()
+    other = [statement for branch in branches if update not in branch for statement in branch]
     begun = (target for each in other if isinstance(each, ast.Assign) for target in each.targets)
     return any(ast.unparse(target) == ast.unparse(update.target) for target in begun)
 
