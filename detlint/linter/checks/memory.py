@@ -21,7 +21,7 @@ from detlint.linter.memory.named import NamedMemory, settled, targets_of
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.promised import is_promised
 from detlint.linter.memory.uses import Fate, fate, registered_name
-from detlint.linter.memory.weights import unwritten_attribute
+from detlint.linter.memory.weights import is_loaded_weight, unwritten_attribute
 from detlint.linter.programs.meta_device import has_form_alone
 from detlint.linter.source.nodes import walk
 
@@ -49,7 +49,7 @@ def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES) -> ast.expr | N
     """
     outcome, place = fate(node, ctx)
     if outcome in (Fate.READ, Fate.ADDED_TO, Fate.MARKED):
-        return place
+        return None if is_loaded_weight(place, ctx) else place
     if outcome is Fate.RETURNED:
         return _read_of_result(node, place, ctx, names)
     if outcome is not Fate.STORED:

@@ -39,7 +39,10 @@ JOINING = frozenset({"torch.cat", "torch.concat"}) | frozenset(
     f"numpy.{name}" for name in ("append", "column_stack", "concatenate", "hstack", "vstack")
 )
 # What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
-_WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor"})
+_WRAPPERS = frozenset(
+    {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor"}
+    | {"torch.Tensor._make_subclass", "torch.Tensor._make_wrapper_subclass"}
+)
 
 
 class Fate(Enum):

@@ -49,6 +49,8 @@ _OF_MOST_LAYERS = frozenset({"weight", "bias"})
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.ParameterList", "torch.nn.ParameterDict"})
 # Layers of torch whose own reset goes through all parameters.
 _RESETS_ALL = re.compile(r"(RNN|LSTM|GRU)\w*$|\.Transformer$")
+# Under this name modules of mmengine say how their parts are initialised.
+_SETTINGS = "init_cfg"
 # Methods that look for a name among others.
 _LOOKED_UP = ("get", "add", "discard", "startswith", "endswith")
 _SAVES = re.compile(r"^_*save")
@@ -67,6 +69,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         owner is None
         or _is_initialised_elsewhere(name, owner, ctx, registrar)
         or _is_initialised_by_kin(name, owner, ctx)
+        or _is_initialised_by_settings(owner, ctx)
     ):
         return None
     constants = (part for part in _within(owner, ctx) if isinstance(part, ast.Constant))
@@ -87,6 +90,24 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         and (rests_on_loading(ctx) or is_only_loaded(owner, ctx) or is_key_of_checkpoint(name, ctx))
     )
     return None if filled_by_users or loaded else read
+
+
+def is_loaded_weight(value: ast.expr, ctx: Context) -> bool:
+    """`self.proj = nn.Parameter(scale * torch.empty(n, n))` of a class that is only used where weights are loaded."""
+    owner, around = ctx.module.index.class_at(value), ctx.parent(value)
+    made = isinstance(around, ast.Call) and not _PARAMETERS.isdisjoint(ctx.callees(around))
+    return made and owner is not None and (rests_on_loading(ctx) or is_only_loaded(owner, ctx))
+
+
+def _is_initialised_by_settings(owner: ast.ClassDef, ctx: Context) -> bool:
+    """`init_cfg = dict(type="Constant", val=1, layer="L2Norm")`, or `name="norm"` of a part, of mmengine."""
+    index = ctx.module.index
+    if _SETTINGS not in index.names_used and not any(name == _SETTINGS for _, name, _ in index.given_by_name()):
+        return False
+    made = (index.parents.get(call) for call in index.calls_by_name.get(owner.name, ()))
+    parts = {identifier(target) for each in made if isinstance(each, ast.Assign) for target in each.targets}
+    settings = (value for _, name, value in index.given_by_name() if name in ("layer", "name"))
+    return any(isinstance(value, ast.Constant) and value.value in {owner.name, *parts} for value in settings)
 
 
 def is_initialised_unnamed(target: ast.Attribute, ctx: Context) -> bool:

@@ -14,6 +14,7 @@ from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 
 _MODE_WORDS = re.compile(r"train(?!er)|eval|infer|(^|_)(test|mode|phase|stage|mc|switch)(_|$)", re.IGNORECASE)
+_MODE_KEY = re.compile(r"(is_)?(train|training|eval|test)(_mode)?|mode|phase|stage", re.IGNORECASE)
 # Flags that ask for a test, not for a mode.
 _TESTS = re.compile(r"(^|_)(test|validate|predict)(_|$)")
 _STEP_FUNCTIONS = ("backward", "train_step", "training_step")
@@ -33,10 +34,16 @@ _OPTIMIZER = re.compile(r"opt|scaler|engine|accelerator|fabric|(^|_)solver", re.
 
 
 def asks_for_mode(node: ast.AST) -> bool:
-    """Return whether an expression reads something named after a mode: `self.training`, `is_train`, `phase`."""
+    """Return whether an expression reads something named after a mode: `self.training`, `is_train`, `phase`.
+
+    So does `flags["train_mode"]`, the mode itself under a key.
+    """
     for part in walk(node):
         name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
         if name and _MODE_WORDS.search(name):
+            return True
+        key = part.slice if isinstance(part, ast.Subscript) else None
+        if isinstance(key, ast.Constant) and isinstance(key.value, str) and _MODE_KEY.fullmatch(key.value):
             return True
     return False
 
