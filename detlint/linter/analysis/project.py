@@ -59,7 +59,6 @@ class Project:
         self._by_path: OrderedDict[Path, Module] = OrderedDict()  # the one longest unused first
         self._outlines = Outlines()
         self._imports: dict[Path, tuple[Sequence[Path], Sequence[Path]]] = {}  # of each file, and what was looked for
-        self._exported: dict[tuple[Path, str], tuple[bool, tuple[Path, ...]]] = {}
         self._scripts: dict[Path, frozenset[str]] = {}
         self._for_all: dict[_Question, tuple[Any, tuple[Fact, ...]]] = {}
         self._file = _Asked()
@@ -300,17 +299,12 @@ class Project:
 
         Worked out once for all files: hundreds may ask for one name through a package that imports all its parts so.
         """
-        key = (module.path, name)
-        if key not in self._exported:
-            consulted: dict[Path, None] = {}
-            self._exported[key] = self._exports(module, name, consulted), tuple(consulted)
-        exported, consulted_for_it = self._exported[key]
-        self.consulted.update(dict.fromkeys(consulted_for_it))
-        return exported
+        return self.for_all(self._exports, (module.path, name))
 
-    def _exports(self, module: Module, name: str, consulted: dict[Path, None]) -> bool:
-        seen = {module.path}
-        pending = [module]
+    def _exports(self, asked: tuple[Path, str]) -> bool:
+        path, name = asked
+        seen = {path}
+        pending = [self._module(path)]
         for starring in pending:  # grows on the way
             if not starring.may_export(name):
                 continue
@@ -318,7 +312,7 @@ class Project:
                 return True
             for star in starring.stars:
                 exists, places = self.layout.places(star, starring.folder)
-                consulted.update(dict.fromkeys(places))
+                self.consulted.update(dict.fromkeys(places))
                 if exists and places[-1] not in seen:
                     seen.add(places[-1])
                     pending.append(self._module(places[-1]))
