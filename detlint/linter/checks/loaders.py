@@ -143,11 +143,12 @@ def _takes_options(loader: Call, function: FunctionNode, ctx: Context) -> bool:
     taken = function.args.kwarg.arg if function.args.kwarg is not None else ""
     spread = [keyword.value for keyword in loader.node.keywords if keyword.arg is None]
     parts = [part for options in spread for part in parts_spread(ctx.module, options)]
-    own = [part for part in parts if not (isinstance(part, ast.Name) and part.id == taken)]
+    handed = [part for part in parts if isinstance(part, ast.Name) and part.id == taken]
     named = any(keyword.arg in ("shuffle", "generator", "sampler") for keyword in loader.node.keywords)
-    if any(isinstance(part, ast.Name) and is_changed(ctx.module, part) for part in parts if part not in own):
+    if any(is_changed(ctx.module, part) for part in handed):
         return False  # `options["sampler"] = sampler`
-    return not named and len(own) < len(parts) and not any(may_hold(ctx.module, part, "generator") for part in own)
+    own = (part for part in parts if part not in handed)
+    return not named and bool(handed) and not any(may_hold(ctx.module, part, "generator") for part in own)
 
 
 def _follows(call: Call, ctx: Context) -> bool:
