@@ -18,7 +18,7 @@ _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
 
 def passed_for_field(info: ClassInfo, name: str, ctx: Context) -> list[Given]:
     """Return all that calls pass for a field without a default; nothing where something else may set it too."""
-    fields = _fields(info)
+    fields = fields_of(info)
     inside = ctx.elsewhere(info.module)
     if name not in fields or is_set_from_outside(name, inside) or _is_stored(name, inside) or _makes_itself(info):
         return []
@@ -31,7 +31,7 @@ def passed_for_field(info: ClassInfo, name: str, ctx: Context) -> list[Given]:
     return given
 
 
-def _fields(info: ClassInfo) -> list[str]:
+def fields_of(info: ClassInfo) -> list[str]:
     """Return the fields of a record in the order of its constructor; none of another class, or of one that inherits."""
     inference, node = info.module.inference, info.node
     marks = [decorating(decorator) for decorator in node.decorator_list] or node.bases

@@ -11,6 +11,7 @@ from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.module import Module
 from detlint.linter.modes.conditional_switches import ConditionalSwitches
+from detlint.linter.modes.folding import truth
 from detlint.linter.modes.frames import Frame
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import Mode
@@ -204,7 +205,7 @@ class ModeEffects(ConditionalSwitches, ABC):
         events = self._events_before(goal, function, key)
         if events is None:
             return Mode.UNKNOWN
-        frame = Frame(function, call, None) if call is not None else None
+        frame = Frame(function, call, None, self.module) if call is not None else None
         if frame is not None:
             events = tuple(event for event in events if not self.is_ruled_out(event.node, frame))
         modes = {_mode_in(frame, event) for event in events}
@@ -249,7 +250,7 @@ class ModeEffects(ConditionalSwitches, ABC):
 
     def is_ruled_out(self, node: ast.AST, frame: Frame) -> bool:
         """Does a condition on a parameter keep this call of a function from a place: `if training: net.train()`?"""
-        return any(frame.truth(test) is (not holds) for test, holds in self.index.conditions_around(node))
+        return any(truth(frame, test) is (not holds) for test, holds in self.index.conditions_around(node))
 
     def modes_in_call(self, frame: Frame, key: Key, goal: ast.AST) -> frozenset[Mode]:
         """Return the modes that the body of a function may have put `key` in when one call of it comes to a place.
@@ -259,7 +260,7 @@ class ModeEffects(ConditionalSwitches, ABC):
         scope, events = self.index.scopes[frame.function], []
         for event in self.events(scope, key):
             tests = list(self.index.branches_around(event.node))
-            sure = bool(tests) and all(frame.truth(test) is holds for test, holds in tests)
+            sure = bool(tests) and all(truth(frame, test) is holds for test, holds in tests)
             if not self.is_ruled_out(event.node, frame):
                 events.append(replace(event, node=tests[-1][0]) if sure else event)
         known, flow = tuple(events), self.module.flow(scope)
@@ -291,7 +292,7 @@ class ModeEffects(ConditionalSwitches, ABC):
 
 def _mode_in(frame: Frame | None, event: Event) -> Mode:
     """Return the mode that an event leads to where its function is called like this."""
-    on = frame.truth(event.asked) if frame is not None and event.asked is not None else None
+    on = truth(frame, event.asked) if frame is not None and event.asked is not None else None
     return event.mode if on is None else Mode.TRAIN if on else Mode.EVAL
 
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 
 from detlint.conditions import Truth
 from detlint.layers import Layer, load_layers
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.context import Call
+from detlint.linter.analysis.context import MISSING, Call
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move
 from detlint.linter.analysis.elements import goes_through_own
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.written_calls import written_out
-from detlint.linter.modes.frames import Frame, drops, drops_nothing, literal_of, number_of
+from detlint.linter.modes.folding import constant, constant_of, fingerprint, reduced
+from detlint.linter.modes.frames import Closure, Frame, constructors_of, frame_of_call
 from detlint.linter.modes.given_parts import PART, keeps_given, takes_parts
+from detlint.linter.modes.layer_names import from_torchvision_by_name, is_layer_by_name, may_make_a_layer
+from detlint.linter.modes.live import live
 from detlint.linter.modes.own_draws import draws_in_training
+from detlint.linter.modes.rates import drops, drops_nothing, rate_of
 from detlint.linter.modes.settled_parts import settled_parts
 from detlint.linter.modes.switches import switches_any
 from detlint.linter.source.names import FunctionNode
@@ -32,10 +36,6 @@ _PLAIN = (
 )
 # Methods of a model that run without being called by name.
 _RUN_BY_OTHERS = re.compile(r"__\w+__$|forward|on_|setup|prepare|configure|\w+_(step|start|end)$")
-# How names of what makes layers end: `norm_layer(8)`, `props["dropout_op"](p=0.1)`, `backbone_fn(deploy)`.
-_MAKES_LAYERS = ("_layer", "_cls", "_op", "_fn", "norm", "block")
-# What these make depends on no mode: `act_layer()`, `init_fn(weight)`.
-_MAKES_OTHERS = ("act", "conv", "linear", "nonlin", "loss", "init")
 # How names of functions begin that may make a layer, or a whole model.
 _MAKERS = ("from_", "create_", "build", "load", "get_", "instantiate")
 # By a convention of Hugging Face, whoever's class it is: what these make is in eval mode.
@@ -77,19 +77,41 @@ class ModelParts:
         return Truth.UNKNOWN if self._unknown else Truth.NO
 
     def _call(self, module: Module, call: ast.Call, frame: Frame | None) -> bool:
+        chosen = reduced(Closure(call.func, module, frame)) if frame is not None else None
+        if chosen is not None and chosen.node is not call.func:
+            found = self._chosen(chosen, module, call, frame)
+            if found is not None:
+                return found
         names = names_made(module, call)
         if from_torchvision_by_name(module, call):
             return True
         if set(names) <= _ANY_MODULE:
             dropping = drops(call, frame)
-            if dropping and _is_layer_by_name(module, call):
+            if dropping and is_layer_by_name(module, call):
                 return True
             self._unknown |= dropping or (
-                not names
-                and _may_make_a_layer(call)
-                and not _is_gone_through(module, call.func)
-                and not _is_given_steady(call.func, frame)
+                not names and may_make_a_layer(call) and not _is_gone_through(module, call.func)
             )
+        return any(self._named(name, module, call, frame) for name in names)
+
+    def _chosen(self, chosen: Closure, module: Module, call: ast.Call, frame: Frame | None) -> bool | None:
+        """`norm_layer(8)`, `LAYERS[kind](8)`, where the frame tells what is called; None where that is of no help."""
+        made = chosen.node
+        if isinstance(made, ast.Lambda):
+            inner = live(made.body, chosen.frame, ())
+            return any(isinstance(part, ast.Call) and self._call(chosen.module, part, chosen.frame) for part in inner)
+        if isinstance(made, ast.Call) and identifier(made.func) == "partial" and made.args:
+            settings = [ast.keyword(word.arg, _folded(chosen._replace(node=word.value))) for word in made.keywords]
+            given = [_folded(chosen._replace(node=argument)) for argument in made.args[1:]]
+            call = ast.copy_location(ast.Call(made.args[0], [*given, *call.args], [*call.keywords, *settings]), call)
+            made = made.args[0]
+        if not isinstance(made, (ast.Name, ast.Attribute)):
+            return None
+        if _is_gone_through(chosen.module, made):
+            return False
+        names = chosen.module.inference.resolve(made)
+        if not names:
+            return None
         return any(self._named(name, module, call, frame) for name in names)
 
     def _named(self, name: str, module: Module, call: ast.Call, frame: Frame | None) -> bool:
@@ -120,7 +142,7 @@ class ModelParts:
         """Every constructor in an expression and behind its variables: `nn.Sequential(backbone, nn.Linear(8, 2))`."""
         around = module.index.function_at(node) or module.tree
         settled = settled_parts(module, around, made=self._made) - {node}
-        for part in _reached(node, None, settled):
+        for part in live(node, None, settled):
             if isinstance(part, ast.Call):
                 if self._call(module, part, None):
                     return True
@@ -146,15 +168,15 @@ class ModelParts:
                 self._unknown = True  # whatever it holds, it sees to the mode of that
                 return False
             return self._class(info, call, frame, at)
-        return self._body(module, found, Frame(found, call, frame, module, at))
+        return self._body(module, found, frame_of_call(module, found, call, frame, at))
 
     def _class(self, info: ClassInfo, call: ast.Call | None, frame: Frame | None, at: Module | None = None) -> bool:
         inference = info.module.inference
         is_module = inference.is_module_class(info.name)  # the flag of a data set is not that of a model
+        frames = constructors_of(inference.mro(info), call, frame, at)
         for ancestor in inference.mro(info):
-            built = ancestor.methods.get("__init__")
-            inner = Frame(built, call, frame, ancestor.module, at) if built is not None else None
-            if self._body(ancestor.module, ancestor.node, inner):
+            inner = frames.get(ancestor)
+            if self._body(ancestor.module, ancestor.node, inner, without=called_to_make(ancestor) if inner else ()):
                 return True
             draws = draws_in_training(ancestor.module, ancestor.node) if is_module else Truth.NO
             self._unknown |= draws is Truth.UNKNOWN
@@ -177,46 +199,50 @@ class ModelParts:
         own = any("__init__" in ancestor.methods for ancestor in info.module.inference.mro(info))
         return not own and self._is_on(layer, call, frame)
 
-    def _body(self, module: Module, body: ast.AST, frame: Frame | None) -> bool:
-        key = (body, frame.literals() if frame is not None else None)
+    def _body(self, module: Module, body: ast.AST, frame: Frame | None, without: Collection[ast.AST] = ()) -> bool:
+        key = (body, fingerprint(frame) if frame is not None else None)
         if key in self._seen:
             return False
         if len(self._seen) > _MAX_PARTS:
             self._unknown = True
             return False
         self._seen.add(key)
-        found = False
-        for part in _reached(body, frame, settled_parts(module, body, made=self._made)):
+        for part in live(body, frame, {*settled_parts(module, body, made=self._made), *without}):
             if isinstance(part, ast.Call):
-                found = found or self._call(module, part, frame)
-            elif self._is_given_layer(part, module):
-                found = True
+                if self._call(module, part, frame):
+                    return True
+            elif self._is_given_layer(part, module, frame):
+                return True
             elif isinstance(part, ast.Assign) and frame is not None and frame.call is None:
                 self._unknown |= keeps_given(part, frame.function)
-            if found:
-                return True
         return False
 
-    def _is_given_layer(self, node: ast.AST, module: Module) -> bool:
-        """`norm_layer=nn.BatchNorm2d`: a layer's class given away to be called elsewhere."""
+    def _is_given_layer(self, node: ast.AST, module: Module, frame: Frame | None = None) -> bool:
+        """`norm_layer=nn.BatchNorm2d`: a layer's class that is given away, or a default that is taken."""
         if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
             return False
         layers = (load_layers().layers.get(name) for name in module.inference.resolve(node))
-        return _is_handed_on(node, module) and any(layer is not None and not layer.rate for layer in layers)
+        if not _is_handed_on(node, module) or not any(layer is not None and not layer.rate for layer in layers):
+            return False
+        return (
+            frame is None
+            or frame.call is None
+            or module.index.parents.get(node) is not frame.function.args
+            or any((given := frame.given(name)) is not None and given.node is node for name in frame.names())
+        )
 
     def _is_on(self, layer: Layer, call: ast.Call, frame: Frame | None) -> bool:
         """A rate that cannot be told counts: people write dropout layers to drop."""
         if not layer.rate:
             return True
-        literal = frame.literal if frame is not None else literal_of
         if layer.stacked:
             count = Call(call, layer.call).argument(layer.stacked)
-            if count.value is not None and literal(count.value) == 1:
+            if count.value is not None and constant(frame, count.value) == 1:
                 return False
         argument = Call(call, layer.call).argument(layer.rate)
         if argument.value is None:
             return True
-        rate = number_of(literal(argument.value))
+        rate = rate_of(frame, argument.value)
         return rate is None or rate > 0
 
 
@@ -239,24 +265,22 @@ def _is_known(name: str) -> bool:
     return name.startswith("torch.") or any(kind.get(name) for kind in (table.layers, table.models, table.steady))
 
 
-def _reached(body: ast.AST, frame: Frame | None, settled: frozenset[ast.AST]) -> Iterator[ast.AST]:
-    """Yield the nodes of a body without what is `settled`, and the branches that arguments of its frame rule out."""
-    dead = {part for made in settled for part in walk(made)}
-    for part in walk(body):
-        if part in dead:
-            continue
-        if frame is not None and isinstance(part, (ast.If, ast.IfExp)):
-            holds = frame.truth(part.test)
-            if holds is not None:
-                other = part.orelse if holds else part.body
-                for node in other if isinstance(other, list) else [other]:
-                    dead.update(walk(node))
-        yield part
+def _folded(value: Closure) -> ast.expr:
+    """Return the constant that an expression is in its frame, or itself."""
+    known = constant_of(value)
+    return value.node if known is MISSING else ast.copy_location(ast.Constant(known), value.node)  # type: ignore[arg-type]
 
 
-def from_torchvision_by_name(module: Module, call: ast.Call) -> bool:
-    """`models.__dict__[name]()` and `getattr(models, name)()`: most models of torchvision normalise batches."""
-    return "torchvision.models" in looked_up_in(module, call.func)
+def called_to_make(info: ClassInfo) -> set[ast.AST]:
+    """Return the methods of a class that its constructor calls, and those that these call: they are read as called."""
+    reached = [info.methods["__init__"]]
+    for method in reached:  # grows on the way
+        for part in walk(method):
+            if isinstance(part, ast.Call) and is_own(part.func):
+                called = info.methods.get(identifier(part.func))
+                if called is not None and called not in reached:
+                    reached.append(called)
+    return {*reached[1:]}
 
 
 def names_made(module: Module, call: ast.Call) -> tuple[str, ...]:
@@ -265,22 +289,6 @@ def names_made(module: Module, call: ast.Call) -> tuple[str, ...]:
     if isinstance(call.func, ast.Attribute) and call.func.attr == LOADS_INSTANCE:
         loaded = tuple(filter(module.project.definition, module.inference.resolve(call.func.value)))
     return loaded or module.inference.callees(call)
-
-
-def _is_layer_by_name(module: Module, call: ast.Call) -> bool:
-    """`getattr(nn, kind)(8, 8, dropout=0.1)`, at once or through a variable."""
-    function = call.func
-    values = [binding.value for binding in module.definitions(function)] if isinstance(function, ast.Name) else []
-    return any("torch.nn" in looked_up_in(module, place) for place in (function, *filter(None, values)))
-
-
-def looked_up_in(module: Module, node: ast.expr) -> tuple[str, ...]:
-    """Return what `getattr(models, name)` and `models.__dict__[name]` take something of by its name."""
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "__dict__":
-        return module.inference.resolve(node.value.value)
-    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr" and node.args:
-        return module.inference.resolve(node.args[0])
-    return ()
 
 
 def _comes_in_eval_mode(name: str) -> bool:
@@ -337,33 +345,6 @@ def _is_handed_on(node: ast.expr, module: Module) -> bool:
     if isinstance(parent, ast.Call):
         return parent.func is not node and getattr(parent.func, "id", "") not in ("isinstance", "issubclass", "type")
     return isinstance(parent, ast.arguments)
-
-
-def _may_make_a_layer(call: ast.Call) -> bool:
-    """`Block(…)`, `norm_layer(…)`, `props["norm_op"](…)`, `build_encoder(…)` of no known origin."""
-    function = call.func
-    key = function.slice if isinstance(function, ast.Subscript) else None
-    name = str(key.value) if isinstance(key, ast.Constant) else identifier(function)
-    if isinstance(function, ast.Attribute) and name[:1].islower():
-        return name.startswith(("from_", "create_", "build", "make_", "load_")) and name != "load_state_dict"
-    makes = name.endswith(_MAKES_LAYERS) and not name.startswith(_MAKES_OTHERS)
-    return name[:1].isupper() or makes or name.startswith(("build", "make_"))
-
-
-def _is_given_steady(called: ast.expr, frame: Frame | None) -> bool:
-    """`norm_layer(8)`, where callers give `nn.LayerNorm` or a `partial` of it: a layer that knows no mode.
-
-    So is one that is there already, which a helper is given: `run(block, x)` in `for block in self.blocks:`.
-    """
-    found = frame.given(called.id) if frame is not None and isinstance(called, ast.Name) else None
-    if found is None:
-        return False
-    module, made = found
-    if _is_gone_through(module, made):
-        return True
-    of_partial = isinstance(made, ast.Call) and identifier(made.func) == "partial" and made.args
-    names = module.inference.resolve(made.args[0] if isinstance(made, ast.Call) and of_partial else made)
-    return bool(names) and all(_is_known(name) and load_layers().layers.get(name) is None for name in names)
 
 
 def _is_gone_through(module: Module, called: ast.expr) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.calls_elsewhere import calls_elsewhere
+from detlint.linter.modes.folding import truth
 from detlint.linter.modes.frames import Frame
 from detlint.linter.modes.names import ModelNames, given_to
 from detlint.linter.programs.evaluation import without_gradients
@@ -28,13 +29,13 @@ def is_left_in_train_mode(modes: ModelNames, switch: ast.AST, flag: ast.expr | N
     flags = {part.id for test, _ in tests for part in walk(test) if isinstance(part, ast.Name)}
     flags &= {argument.arg for argument, _ in parameters(function.args)}
     calls = [*modes.callers(function), *(call for _, call in calls_elsewhere(modes.module, function))]
-    return bool(flags) and any(_leaves_out(flags, function, call) and _holds(tests, function, call) for call in calls)
+    left_out = (call for call in calls if _leaves_out(flags, function, call))
+    return bool(flags) and any(_holds(tests, Frame(function, call, None, modes.module)) for call in left_out)
 
 
 def _leaves_out(flags: set[str], function: FunctionNode, call: ast.Call) -> bool:
     return all(given_to(function, flag, call) is None for flag in flags)
 
 
-def _holds(tests: list[tuple[ast.expr, bool]], function: FunctionNode, call: ast.Call) -> bool:
-    frame = Frame(function, call, None)
-    return all(frame.truth(test) is holds for test, holds in tests)
+def _holds(tests: list[tuple[ast.expr, bool]], frame: Frame) -> bool:
+    return all(truth(frame, test) is holds for test, holds in tests)

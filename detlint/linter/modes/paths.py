@@ -11,8 +11,10 @@ from detlint.linter.analysis.calls_elsewhere import called_elsewhere, calls_else
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.effects import MAX_DEPTH, Event, is_unset
+from detlint.linter.modes.folding import truth
 from detlint.linter.modes.frames import Frame
-from detlint.linter.modes.layers import FROM_PRETRAINED, LOADS_INSTANCE, from_torchvision_by_name, switches_itself
+from detlint.linter.modes.layer_names import from_torchvision_by_name
+from detlint.linter.modes.layers import FROM_PRETRAINED, LOADS_INSTANCE, switches_itself
 from detlint.linter.modes.left_as_made import left_as_made
 from detlint.linter.modes.left_flags import is_left_in_train_mode
 from detlint.linter.modes.lists import held_in
@@ -136,7 +138,7 @@ class Modes(OtherNames):
                 info = module.inference.class_info(definition)
                 plain = inference.is_module_class(name) and not switches_itself(info, as_made=True)
                 return Mode.TRAIN if plain else Mode.UNKNOWN
-            return self.peer(module)._returned_mode(Frame(definition, call, None, at=self.module), index)
+            return self.peer(module)._returned_mode(Frame(definition, call, None, module, self.module), index)
         factory = load_sources().factories.get(name)
         if factory is not None:
             return Mode.TRAIN if factory == "train" else Mode.EVAL
@@ -165,7 +167,7 @@ class Modes(OtherNames):
 
     def _mode_in_call(self, node: ast.expr, index: tuple[int, ...], frame: Frame) -> Mode:
         """`net`, after `if not train: net.eval()`, in a call that passes `train` or leaves it at its default."""
-        if isinstance(node, ast.IfExp) and (chosen := frame.truth(node.test)) is not None:
+        if isinstance(node, ast.IfExp) and (chosen := truth(frame, node.test)) is not None:
             return self.mode_of(node.body if chosen else node.orelse, index)
         mode = self.mode_of(node, index)
         key = self.key(node) if mode is Mode.UNKNOWN and isinstance(node, ast.Name) else None
@@ -288,7 +290,7 @@ class Modes(OtherNames):
 
     def callers_leading_to(self, node: ast.AST, function: FunctionNode) -> Iterator[ast.Call]:
         """Yield the calls of a function in this file but for those whose arguments keep it from a place in it."""
-        calls = ((call, Frame(function, call, None, at=self.module)) for call in self.callers(function))
+        calls = ((call, Frame(function, call, None, self.module, self.module)) for call in self.callers(function))
         return (call for call, frame in calls if not self.is_ruled_out(node, frame))
 
     def _trace_given(self, key: Key, function: FunctionNode, call: ast.Call, trace: _Trace) -> None:
@@ -337,7 +339,7 @@ class Modes(OtherNames):
         if key.owner is function:
             theirs: set[Mode] = set()
             for module, call in calls_elsewhere(self.module, function):
-                if not self.is_ruled_out(node, Frame(function, call, None, at=module)):
+                if not self.is_ruled_out(node, Frame(function, call, None, self.module, module)):
                     self.peer(module)._trace_given(key, function, call, replace(trace, modes=theirs))
             trace.modes.update(theirs)
             if theirs != {Mode.EVAL}:

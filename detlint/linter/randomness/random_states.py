@@ -7,7 +7,7 @@ import re
 
 from detlint.linter.analysis.built import moved, runs_with_forward
 from detlint.linter.analysis.context import Context
-from detlint.linter.modes.layers import looked_up_in
+from detlint.linter.modes.layer_names import looked_up_in
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier, is_own, walk
 
