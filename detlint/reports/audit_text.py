@@ -108,8 +108,7 @@ class AuditText:
             if event["source"] is not None:
                 yield from self._source(event["source"])
         if divergence["sequence_forks"]:
-            other = divergence["other"]
-            yield f"  the other run goes on with {other['op'] if other else 'nothing'}"
+            yield f"  {_fork(divergence)}"
         if divergence["note"]:
             yield f"  {printable(divergence['note'])}"
         for label, difference in (("there", divergence["at_operator"]), ("at the output", _worst(probe))):
@@ -119,9 +118,11 @@ class AuditText:
         yield from (f"  {printable(line)}" for line in probe["evidence"])
         if probe["cause"]:
             yield f"  {self._styled('cause', 'bold')}: {printable(probe['cause'])} ({probe['kind']})"
-        remedies = [finding["remedy"] for finding in probe["findings"] if finding["remedy"]]
+        # Of several findings that of this operator, else the last, which is about the divergence itself.
+        remedies = [finding for finding in probe["findings"] if finding["remedy"]]
+        here = [finding for finding in remedies if event is not None and _is_about(finding, event)]
         if remedies:
-            yield f"  {self._styled('help', 'bold')}: {printable(remedies[-1])}"
+            yield f"  {self._styled('help', 'bold')}: {printable((here or remedies)[-1]['remedy'])}"
 
     def _source(self, source: Mapping[str, Any]) -> Iterator[str]:
         line = source["line"]
@@ -200,6 +201,21 @@ def _good_news(report: Mapping[str, Any]) -> str:
     verdicts = {probe["verdict"] for probe in report["probes"].values()} - {"skipped"}
     bits = "the same bits every time" if verdicts == {"bitwise"} else "equal up to rounding"
     return f"{operators}, {bits}" if verdicts else f"{operators}, every probe was skipped"
+
+
+def _is_about(finding: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
+    line = event["source"]["line"] if event["source"] is not None else finding["line"]
+    return (finding["op"], finding["module"], finding["line"]) == (event["op"], event["module"], line)
+
+
+def _fork(divergence: Mapping[str, Any]) -> str:
+    """Say how the other run goes on, and where; the event shown is its own where the plain run is at its end."""
+    other = divergence["other"]
+    if divergence["event"] is None or other is None:
+        return "there the run without the change has ended" if other else "the other run has ended there"
+    source = other["source"]
+    where = f" at {source['path']}:{source['line']}" if source is not None else ""
+    return printable(f"the other run goes on with {other['op']}{where}")
 
 
 def _worst(probe: Mapping[str, Any]) -> Mapping[str, Any] | None:

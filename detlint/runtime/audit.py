@@ -108,7 +108,7 @@ def audit(
     model, inputs = moved_to(model, as_sample(sample), device)
     check_batch_dim(batch_dim, inputs.tensors())
     case = Case(model, modules_of(model), inputs, backward=backward, loss=loss, seed=seed)
-    guard = Guard(case.modules)
+    guard, training = Guard(case.modules, case.model), case.in_train_mode()
     with guard:
         catalogue = Catalogue.load(
             options.targets,
@@ -124,7 +124,7 @@ def audit(
         else:
             trace, found = session.imagine()
         hazards = catalogue.findings(trace.events)
-        results = {name: _with_finding(result, catalogue) for name, result in results.items()}
+        results = {name: _with_finding(result, catalogue, training) for name, result in results.items()}
         found += tuple(finding for result in results.values() for finding in result.findings)
     diverged = next((r.first_divergence for r in results.values() if r.first_divergence is not None), None)
     captured = LazyCapture(None, Capture(None, "", "nothing was executed"))
@@ -148,7 +148,7 @@ def audit(
 def _annotated(case: Case, trace: Trace, hazards: Sequence[Finding], diverged: OpEvent | None) -> Capture:
     """Capture the model as it was audited, and write on its graph what is known."""
     sample = case.sample.copied()
-    with Guard(case.modules), torch.inference_mode(False), torch.set_grad_enabled(case.backward):
+    with Guard(case.modules, case.model), torch.inference_mode(False), torch.set_grad_enabled(case.backward):
         seed_generators(case.seed)
         captured = capture(case.model, sample.args, sample.kwargs)
     if captured.graph is not None:
@@ -289,15 +289,22 @@ def _probe_names(probes: Sequence[str] | str) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(wanted), key=lambda name: name != "repeat"))
 
 
-def _with_finding(result: ProbeResult, catalogue: Catalogue) -> ProbeResult:
-    """Make the divergence of a probe a finding, unless the probe itself has found what is behind it."""
-    event = result.first_divergence
+def _with_finding(result: ProbeResult, catalogue: Catalogue, training: bool) -> ProbeResult:
+    """Make the divergence of a probe a finding, unless the probe itself has found what is behind it.
+
+    `training`: a module of the model is in train mode.
+    """
+    apart = result.divergence
+    event = None if apart is None else apart.event or apart.other  # the plain run may be at its end there
     if event is None or result.verdict is Verdict.BITWISE or result.findings:
         return result
     repeats = result.name == "repeat" or result.kind is Cause.RUN_TO_RUN  # compiled code can vary by itself
-    known = [hazard.operator.instead for hazard in catalogue.hazards([event])] if repeats else []
+    varies = result.kind is Cause.RUN_TO_RUN  # else it is what the operator was given that varies
+    known = [hazard.operator.instead for hazard in catalogue.hazards([event])] if varies else []
     rule = load_rules()["DET701" if repeats else "DET702"]
     remedy = result.remedy or (known[0] if known else _REMEDIES[result.kind])
+    if result.kind is Cause.RANDOMNESS and training:
+        remedy = f"call model.eval(), or {remedy}"
     finding = replace(
         rule.finding(location_of(event), remedy=remedy, cause=result.cause),
         severity=Severity.INFO if result.verdict is Verdict.ROUNDING and not repeats else rule.severity,
@@ -310,12 +317,12 @@ def _with_finding(result: ProbeResult, catalogue: Catalogue) -> ProbeResult:
 
 _REMEDIES: Final = {
     Cause.RUN_TO_RUN: "use detlint.deterministic(), or another operator",
-    Cause.RANDOMNESS: "call model.eval(), or draw from a generator that is seeded before each run",
+    Cause.RANDOMNESS: "draw from a generator that is seeded before each run",
     Cause.UNINITIALIZED: "write to memory from torch.empty before it is read, or use torch.zeros",
     Cause.STATE: "pass what changes between runs as an argument",
     Cause.SHAPE: "keep the shape fixed where results are compared",
     Cause.PERTURBATION: "keep this setting fixed where results are compared bit by bit",
-    Cause.UNKNOWN: "",
+    Cause.UNKNOWN: "look for what is not the same in each run: state outside the model, the clock, files, threads",
 }
 
 
@@ -348,6 +355,7 @@ def _blind_spots(case: Case, trace: Trace, results: dict[str, ProbeResult]) -> t
     spots += [
         f"probe{'s' * (len(names) > 1)} {', '.join(names)} skipped: {reason}" for reason, names in skipped.items()
     ]
+    spots += [f"{result.name}: {result.unasked}" for result in results.values() if result.unasked]
     others = [name for name in PROBES if name not in results]
     if others:
         spots.append(f"probes not asked for: {', '.join(others)}")

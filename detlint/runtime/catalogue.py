@@ -100,7 +100,8 @@ class Catalogue:
         name = _aten(event.op)
         recorded = {name: name, **dict(self._runs(event, arguments, device))}
         # On the device that ran, the derivative is in the trace itself.
-        differentiated = backward and predicted and any(meta.requires_grad for meta in event.inputs)
+        forward = event.phase is not Phase.BACKWARD  # a derivative has none of its own in one backward pass
+        differentiated = backward and predicted and forward and any(meta.requires_grad for meta in event.inputs)
         listed = (self.by_name.get(spelled, ()) for name in recorded for spelled in _spellings(name))
         for operator in {operator.name: operator for found in listed for operator in found}.values():
             if device not in operator.devices:

@@ -10,12 +10,13 @@ from detlint.errors import refusal
 from detlint.runtime.divergence import (
     Parting,
     cause_of,
+    drawn_outside,
     first_fork,
     first_parting,
-    from_outside,
     written_unseen,
 )
 from detlint.runtime.isolate import Capture, CaptureEach
+from detlint.runtime.lab import promoted
 from detlint.runtime.measure import differences, same_bits, worst
 from detlint.runtime.report import Cause, Difference, Divergence, Explanation, ProbeResult, Verdict
 from detlint.runtime.repro import Repro
@@ -41,7 +42,7 @@ _SUSPECTS: Final = 16
 """Operators that are run alone where whole runs agree."""
 _UNSEEN: Final = (
     "every operator that was traced wrote the same bits: the difference comes from what the tracer cannot see, "
-    "such as another thread or another library"
+    "such as the clock, another thread or another library"
 )
 _CAPTURES: Final = 4
 """Passes that look for the first divergence before what was caught is taken."""
@@ -166,20 +167,21 @@ class Comparer:
         if parting is None:
             return _without_parting(base, side.names, Cause.UNKNOWN)
         if parting.first is None or parting.forks:
-            return Explanation(*cause_of(parting), Divergence(parting.first, parting.second, sequence_forks=True))
+            divergence = Divergence(parting.first, parting.second, sequence_forks=True)
+            return Explanation(*cause_of(parting, base.trace.threads), divergence)
         for _ in range(_CAPTURES):
             capture = Capture(parting.first.index)
             again = self._runner.run(case, watcher=capture)
             earlier = first_parting(base.trace, again.trace)
             if earlier is None or earlier.first is None or earlier.first.index >= parting.first.index:
-                kind, cause = cause_of(parting)
+                kind, cause = cause_of(parting, base.trace.threads)
                 divergence = _divergence(parting, capture.reruns())
                 if kind is Cause.RUN_TO_RUN and not divergence.confirmed and _read_others(capture, parting.first):
                     kind, cause = written_unseen(parting.first)
                 repro = Repro(cause, capture.call()) if divergence.confirmed else None
                 return Explanation(kind, cause, divergence, repro=repro)
             parting = earlier  # another operator varies too, and comes first
-        return Explanation(*cause_of(parting), Divergence(parting.first, parting.second))
+        return Explanation(*cause_of(parting, base.trace.threads), Divergence(parting.first, parting.second))
 
     def _perturb(self, case: Case, side: _Side, probe: Comparison) -> Explanation:
         """Say why the change matters; the operator is run alone on the inputs of both sides."""
@@ -189,10 +191,12 @@ class Comparer:
             return _without_parting(self._lab.base(canonical=case.canonical), side.names, probe.kind)
         first, second = parting.first, parting.second
         if first is None or second is None or parting.forks:
-            cause = f"other operators run ({change.label}): {parting}"
+            drawn = self._lab.base(canonical=case.canonical).trace.unseen_draws if random else ()
+            decide = f"numbers drawn from {' and '.join(drawn)} decide which operators run"
+            cause = f"{decide if drawn else 'other operators run'} ({change.label}): {parting}"
             return Explanation(probe.kind, cause, Divergence(first, second, sequence_forks=True))
         if random and parting.inputs_differ:
-            cause = from_outside(first, self._lab.base(canonical=case.canonical).trace.unseen_draws)
+            cause = drawn_outside(first, self._lab.base(canonical=case.canonical).trace)
             return Explanation(probe.kind, cause, Divergence(first, second))
         captures = Capture(first.index), Capture(second.index)
         self._runner.run(case, watcher=captures[0])
@@ -222,13 +226,14 @@ class Comparer:
 
     def _culprit(self, case: Case, side: _Side) -> Parting | None:
         """Return where the runs part: where the output is beyond rounding, what rounding explains is passed over."""
-        parting = side.parting
-        if parting is None or parting.forks or side.verdict is not Verdict.BEYOND_ROUNDING:
+        parting, step = side.parting, side.change.step
+        # Of less precision the casts are what other operators run at first.
+        if parting is None or (parting.forks and not step) or side.verdict is not Verdict.BEYOND_ROUNDING:
             return parting
         one = watch(self._runner, case)
         with side.change.made(case) as changed:
             two = watch(self._runner, changed)
-        departure = first_departure(one, two, beyond_rounding=True)
+        departure = first_departure(one, two, beyond_rounding=True, step=step)
         if departure is None or departure.first is None or departure.given:
             return parting
         if departure.unfollowed is not None:  # what it reads has another shape: it came another way
@@ -272,6 +277,7 @@ def _divergence(parting: Parting, reruns: Reruns) -> Divergence:
 
 
 def _between(one: Sequence[torch.Tensor], two: Sequence[torch.Tensor]) -> Difference | None:
-    """Return the greatest difference between what an operator gave on two occasions."""
+    """Return the greatest difference between what an operator gave on two occasions, in the wider of their types."""
     names = [f"result {place}" for place in range(max(len(one), len(two)))]
-    return worst(differences(dict(zip(names, one, strict=False)), dict(zip(names, two, strict=False))))
+    left, right = dict(zip(names, one, strict=False)), dict(zip(names, two, strict=False))
+    return worst(differences(promoted(left, right), promoted(right, left)))

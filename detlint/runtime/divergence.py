@@ -150,11 +150,12 @@ def _steps(meta: TensorMeta) -> tuple[int, ...] | None:
     return tuple(step for step, size in zip(meta.strides, meta.shape, strict=True) if size > 1)
 
 
-def cause_of(parting: Parting) -> tuple[Cause, str]:
-    """Why do two runs of the same program part here? One sentence, from what the events tell."""
+def cause_of(parting: Parting, threads: int = 0) -> tuple[Cause, str]:
+    """Why do two runs of one program part here? One sentence, from what the events tell; `threads` were started."""
     event, other = parting.first, parting.second
     if parting.forks or event is None or other is None:
-        return Cause.UNKNOWN, f"the two runs execute different operators: {parting}"
+        decided = f"; {_order_of(threads)} may decide which" if threads else ""
+        return Cause.UNKNOWN, f"the two runs execute different operators: {parting}{decided}"
     if event.rng is not None:
         source = "a generator of its own" if event.rng.generator == "given" else f"the {event.rng.generator} generator"
         return Cause.RANDOMNESS, f"{event.op} draws from {source}, which is not in the same state in every run"
@@ -163,14 +164,24 @@ def cause_of(parting: Parting) -> tuple[Cause, str]:
     if not parting.inputs_differ:
         return Cause.RUN_TO_RUN, f"{event.op} gives other bits for the same input"
     if all(meta.origin is None for meta in _suspects(parting)):
-        return Cause.STATE, from_outside(event)
+        if threads:
+            return Cause.UNKNOWN, _from_outside(event, _order_of(threads))
+        return Cause.STATE, _from_outside(event, _OUTSIDE)
     return written_unseen(event)
 
 
-def from_outside(event: OpEvent, draws: Sequence[str] = ()) -> str:
-    """Say that an operator read values that no operator made; `draws` are generators that such values come from."""
-    what = f"random numbers from {' and '.join(draws)}" if draws else _OUTSIDE
+def drawn_outside(event: OpEvent, trace: Trace) -> str:
+    """Say that an operator reads values that no operator made, where the seed decides them."""
+    drawn = trace.unseen_draws
+    return _from_outside(event, f"random numbers from {' and '.join(drawn)}" if drawn else _OUTSIDE)
+
+
+def _from_outside(event: OpEvent, what: str) -> str:
     return f"{event.op} gets other values from outside the model's operators: {what}"
+
+
+def _order_of(threads: int) -> str:
+    return f"the order in which the threads finish that were started ({threads})"
 
 
 def written_unseen(event: OpEvent) -> tuple[Cause, str]:

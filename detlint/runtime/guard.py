@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final
 
 import torch
 
 from detlint.errors import one_line
 from detlint.runtime.digests import is_plain
 from detlint.runtime.generators import read_generators, write_generators
-from detlint.runtime.held import Content, Held, TensorState, memory_of, parts_of
+from detlint.runtime.held import Content, Held, Stream, TensorState, memory_of, parts_of
 from detlint.runtime.settings import read_settings, write_settings
+from detlint.runtime.surroundings import surroundings
 from detlint.runtime.targets import named_modules, named_tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
+
+_MOST: Final = 50_000
+"""Containers and objects that are looked into; a data set can hold any number of them."""
 
 
 class Guard:
@@ -25,11 +30,13 @@ class Guard:
 
     Buffers are copied at once. Other tensors are digested, and copied only when an operator is about to write to
     them (the tracer calls `about_to_write`), so an audit does not need the model's memory twice.
+    What the code of the `model` keeps elsewhere, in globals, classes and objects, is put back too.
     On exit `problems` says what changed behind the tracer's back, or refused to be put back.
     """
 
-    def __init__(self, modules: Sequence[torch.nn.Module]) -> None:
+    def __init__(self, modules: Sequence[torch.nn.Module], model: object = None) -> None:
         self._roots = modules
+        self._model = model
         self.problems: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
@@ -41,12 +48,12 @@ class Guard:
         for name, tensor in named_tensors(self._roots):
             self._hold(name, tensor, copied=not isinstance(tensor, torch.nn.Parameter))
         met: set[int] = set()
-        for path, module in named_modules(self._roots):
-            for part in parts_of(path, module, met):
-                if isinstance(part, tuple):
-                    self._hold(*part, copied=False)
-                else:
-                    self._parts.append(part)
+        parts = (part for path, module in named_modules(self._roots) for part in parts_of(path, module, met))
+        for part in islice(chain(parts, surroundings(self._model, self._roots, met)), _MOST):
+            if isinstance(part, tuple):
+                self._hold(*part, copied=False)
+            else:
+                self._parts.append(part)
         return self
 
     def __exit__(
@@ -58,13 +65,21 @@ class Guard:
             for content in self._contents.values()
             if content.name not in self._refused and not content.intact()
         )
-        self.problems = (*self._refused.values(), *unseen)
+        beyond = (f"only the first {_MOST} containers and objects were looked into",) * (len(self._parts) >= _MOST)
+        self.problems = (*self._refused.values(), *unseen, *beyond)
         write_settings(self._settings)
         write_generators(self._generators)
 
     def rewind(self) -> None:
         """Put the modules back to where they were on entry; what refuses keeps nothing else from it."""
-        for held in self._held():
+        self._restore(self._held())
+
+    def rewind_streams(self) -> None:
+        """Put the random generators that the model holds back to where they stood on entry, and nothing else."""
+        self._restore(part for part in self._parts if isinstance(part, Stream))
+
+    def _restore(self, parts: Iterable[Held]) -> None:
+        for held in parts:
             try:
                 held.restore()
             except Exception as error:  # containers and tensors of any class

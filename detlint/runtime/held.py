@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import copy
 import operator
+import random
+import sys
+from argparse import Namespace
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Callable
+from types import FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from detlint.runtime.digests import Digester, is_plain
+
+try:
+    import numpy as np
+except ImportError:  # torch runs without NumPy
+    np = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from detlint.runtime.events import Digest
+
+
+def _bit_state(generator: Any) -> Any:
+    return copy.deepcopy(generator.bit_generator.state)
+
+
+def _set_bit_state(generator: Any, state: Any) -> None:
+    generator.bit_generator.state = state
 
 
 class Held(Protocol):
@@ -113,11 +133,11 @@ def _place(tensor: torch.Tensor) -> tuple[object, ...]:
 
 
 class Attributes:
-    """Which objects the attributes of one module are."""
+    """Which objects the attributes of one object are, of a module or another."""
 
-    def __init__(self, name: str, module: torch.nn.Module) -> None:
+    def __init__(self, name: str, owner: object) -> None:
         self.name = name
-        self._now = module.__dict__
+        self._now = vars(owner)
         self._before = dict(self._now)
 
     def changed(self) -> Iterator[str]:
@@ -132,6 +152,76 @@ class Attributes:
         if not (_identical(self._now, self._before) and _identical(self._now.values(), self._before.values())):
             self._now.clear()
             self._now.update(self._before)
+
+
+class Names:
+    """Globals of one file that a function sets: `global steps`."""
+
+    def __init__(self, name: str, namespace: dict[str, Any], names: Collection[str]) -> None:
+        self.name = name
+        self._now = namespace
+        self._before = {each: namespace.get(each, _ABSENT) for each in names}
+
+    def changed(self) -> Iterator[str]:
+        """Yield those that are other objects now, or other values where they are plain."""
+        for name, before in self._before.items():
+            if not _same(before, self._now.get(name, _ABSENT)):
+                yield below(self.name, name)
+
+    def restore(self) -> None:
+        """Put them back, and take away what was not there."""
+        for name, before in self._before.items():
+            if before is not _ABSENT:
+                self._now[name] = before
+            else:
+                self._now.pop(name, None)
+
+
+class Stream:
+    """Where a random generator stands: one of torch, of Python or of NumPy."""
+
+    def __init__(self, name: str, generator: Any) -> None:
+        self.name = name
+        self._generator = generator
+        self._read, self._write = next(ways for kind, ways in _STREAMS.items() if isinstance(generator, kind))
+        self._before = self._read(generator)
+
+    def changed(self) -> Iterator[str]:
+        """Yield the name if numbers were drawn, or if it was seeded."""
+        if not self._stands():
+            yield self.name
+
+    def restore(self) -> None:
+        """Put it back to where it stood."""
+        if not self._stands():
+            self._write(self._generator, self._before)
+
+    def _stands(self) -> bool:
+        now = tree_leaves(self._read(self._generator))
+        return len(now) == len(tree_leaves(self._before)) and all(map(_equal, tree_leaves(self._before), now))
+
+
+class Array:
+    """The bytes of a NumPy array."""
+
+    def __init__(self, name: str, array: Any) -> None:
+        self.name = name
+        self._array = array
+        self._before = array.copy()
+
+    def changed(self) -> Iterator[str]:
+        """Yield the name if the bytes are others now."""
+        if not self._intact():
+            yield self.name
+
+    def restore(self) -> None:
+        """Write the copy back."""
+        if not self._intact():
+            self._array[...] = self._before
+
+    def _intact(self) -> bool:
+        same: bool = self._array.tobytes() == self._before.tobytes()
+        return same
 
 
 class Container:
@@ -189,11 +279,14 @@ class Housekeeping(Container):
         yield from ()
 
 
-def parts_of(name: str, module: torch.nn.Module, met: set[int]) -> Iterator[Held | tuple[str, torch.Tensor]]:
-    """Yield what a module consists of: its attributes, and the containers and named tensors among them.
+Part: TypeAlias = "Held | tuple[str, torch.Tensor]"
+"""A piece, or a tensor with its name, of which there may be one already."""
 
-    Containers are looked into, however deep they lie within each other; what was `met` is left out. Parameters and
-    buffers are only counted (`Registry`): the module itself tells which tensors those are.
+
+def parts_of(name: str, module: torch.nn.Module, met: set[int]) -> Iterator[Part]:
+    """Yield what a module consists of: its attributes, and what can change among them.
+
+    Parameters and buffers are only counted (`Registry`): the module itself tells which tensors those are.
     """
     yield Attributes(name, module)
     for attribute, value in module.__dict__.items():
@@ -203,22 +296,49 @@ def parts_of(name: str, module: torch.nn.Module, met: set[int]) -> Iterator[Held
             if isinstance(value, _CONTAINERS):
                 yield Housekeeping(below(name, attribute), value)
         else:
-            for path, item in _within(below(name, attribute), value, met):
-                yield (path, item) if isinstance(item, torch.Tensor) else Container(path, item)
+            yield from parts_within(below(name, attribute), value, met)
 
 
-def _within(name: str, value: object, met: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield the containers and tensors in a value, itself among them, with their places."""
-    if not isinstance(value, _LOOKED_INTO) or id(value) in met:
+def parts_within(name: str, value: object, met: set[int]) -> Iterator[Part]:
+    """Yield what can change of a value and of all that it holds, however deep; what was `met` is left out.
+
+    Containers and plain objects are looked into, but no modules, classes and functions, and nothing of Python's own.
+    """
+    if id(value) in met or not _can_change(value):
         return
     met.add(id(value))
-    if not isinstance(value, tuple):
+    if isinstance(value, torch.Tensor):
         yield name, value
-    if not isinstance(value, torch.Tensor):
+    elif isinstance(value, _GENERATORS):
+        if not isinstance(value, random.SystemRandom):  # which has no state
+            yield Stream(name, value)
+    elif np is not None and isinstance(value, np.ndarray):
+        if value.flags.writeable and not value.dtype.hasobject and value.nbytes <= _LARGEST_ARRAY:
+            yield Array(name, value)
+    elif isinstance(value, (tuple, *_CONTAINERS)):
+        if not isinstance(value, tuple):
+            yield Container(name, value)
         items = dict.items(value) if isinstance(value, dict) else enumerate(value)
-        for key, item in items:
-            if isinstance(item, _LOOKED_INTO):
-                yield from _within(f"{name}[{key!r}]", item, met)
+        for key, item in [*items]:
+            if _can_change(item):
+                yield from parts_within(f"{name}[{_short(key)}]", item, met)
+    else:
+        yield Attributes(name, value)
+        for attribute, item in [*vars(value).items()]:
+            yield from parts_within(below(name, attribute), item, met)
+
+
+def _can_change(value: object) -> bool:
+    if isinstance(value, _LOOKED_INTO):
+        return True
+    if isinstance(value, _OPAQUE) or not isinstance(getattr(value, "__dict__", None), dict):
+        return False
+    home = type(value).__module__.partition(".")[0]
+    return isinstance(value, _OBJECTS) or (home not in sys.stdlib_module_names and home not in ("torch", "numpy"))
+
+
+def _short(key: object) -> str:
+    return repr(key) if isinstance(key, (str, int, float, tuple)) else type(key).__name__
 
 
 def below(path: str, name: str) -> str:
@@ -226,10 +346,34 @@ def below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
+_ABSENT: Final = object()
 _CONTAINERS: Final = (list, dict, set, deque)
-_LOOKED_INTO: Final = (*_CONTAINERS, tuple, torch.Tensor)
+_STREAMS: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], object]]]] = {
+    torch.Generator: (torch.Generator.get_state, torch.Generator.set_state),
+    random.Random: (random.Random.getstate, random.Random.setstate),
+}
+"""Generators, and how to read and to write where they stand."""
+if np is not None:
+    _STREAMS[np.random.Generator] = (_bit_state, _set_bit_state)
+    _STREAMS[np.random.RandomState] = (np.random.RandomState.get_state, np.random.RandomState.set_state)
+_GENERATORS: Final = tuple(_STREAMS)
+_LOOKED_INTO: Final = (*_CONTAINERS, tuple, torch.Tensor, *_GENERATORS, *(() if np is None else (np.ndarray,)))
+_OBJECTS: Final = (torch.optim.Optimizer, SimpleNamespace, Namespace)
+"""Objects of torch and Python that hold what changes."""
+_OPAQUE: Final = (type, torch.nn.Module, ModuleType, FunctionType, MethodType)
+_LARGEST_ARRAY: Final = 2**26
+"""Bytes of an array that is copied; data sets lie in larger ones."""
 _REGISTRIES: Final = ("_parameters", "_buffers", "_modules")
 _HOUSEKEEPING: Final = frozenset(name for name in torch.nn.Module().__dict__ if name.startswith("_"))
+
+
+def _equal(one: object, two: object) -> bool:
+    """Are two pieces of the state of a generator the same: numbers, names, tensors or arrays?"""
+    if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor):
+        return torch.equal(one, two)
+    if np is not None and isinstance(one, np.ndarray):
+        return np.array_equal(one, two)  # type: ignore[arg-type]
+    return one == two
 
 
 def _kind(container: object) -> Any:

@@ -74,7 +74,7 @@ class Lab:
         """
         one, two = _unnested(one), _unnested(two)
         if step:
-            one, two = _promoted(one, two), _promoted(two, one)
+            one, two = promoted(one, two), promoted(two, one)
         found = differences(one, two)
         if not found:
             return (), Verdict.BITWISE
@@ -90,7 +90,7 @@ def _unnested(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: unnested(tensor) for name, tensor in tensors.items()}
 
 
-def _promoted(tensors: Mapping[str, torch.Tensor], others: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def promoted(tensors: Mapping[str, torch.Tensor], others: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Bring floating tensors to the wider dtype of both sides."""
     return {
         name: tensor.to(torch.promote_types(tensor.dtype, others[name].dtype)) if name in others else tensor

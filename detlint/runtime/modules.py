@@ -69,7 +69,7 @@ class ModuleStack:
         kind = type(module).__name__
         if path is None:  # built during the pass, or the model is a function: named by its class
             path = f"{self.path}.<{kind}>".lstrip(".")
-            if module._parameters or module._buffers:
+            if any(tensor is not None for held in (module._parameters, module._buffers) for tensor in held.values()):
                 self.strangers[path] = None
         key = (path, kind, module.training)
         call = self._seen.get(key)

@@ -144,6 +144,7 @@ class Runner:
         An earlier call with the sample of the case gets the same tensors, as a second call with one batch does.
         """
         sample = case.sample.copied()
+        self._guard.rewind_streams()  # operators that were run alone may have drawn from them
         with kept_settings():
             try:
                 if case.earlier is not None:

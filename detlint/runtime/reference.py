@@ -14,6 +14,7 @@ from detlint.runtime.generators import seed_generators
 from detlint.runtime.passes import default_loss
 from detlint.runtime.report import Verdict
 from detlint.runtime.sample import read_output
+from detlint.runtime.settings import kept_settings
 from detlint.runtime.targets import named_parameters
 from detlint.sums import PER_RESULT, sums_of
 
@@ -57,8 +58,8 @@ def compute_reference(case: Case) -> Reference:
     wide, trained = twin.sample, dict[str, torch.Tensor](named_parameters(twin.modules))
     for tensor in trained.values():
         tensor.grad = None
-    seed_generators(case.seed)
-    with torch.inference_mode(False), torch.set_grad_enabled(case.grad or case.backward):
+    with kept_settings(), torch.inference_mode(False), torch.set_grad_enabled(case.grad or case.backward):
+        seed_generators(case.seed)
         result = twin.model(*wide.args, **wide.kwargs)
         tensors = dict(read_output(result).tensors)
         if case.backward:
@@ -88,7 +89,8 @@ def judge(
     first, second = _values(one), _values(two)
     if not torch.equal(_endless(first), _endless(second)):
         return Verdict.BEYOND_ROUNDING
-    step = max(step, torch.finfo(one.dtype).eps)
+    events = tuple(events)
+    step = max(step, _step(one.dtype, events))
     # A model that makes tensors of a fixed dtype inside computes in that one, whatever goes in.
     if exact is None or exact.shape != one.shape or exact.dtype not in (torch.float64, torch.complex128):
         bound = rounding_bound(events, step) * _greatest(first)
@@ -98,6 +100,17 @@ def judge(
         errors = sorted((_greatest(first - right), _greatest(second - right)))
         near = errors[1] <= _RATIO * max(errors[0], step * _greatest(right))
     return Verdict.ROUNDING if near else Verdict.BEYOND_ROUNDING
+
+
+def _step(dtype: torch.dtype, events: Iterable[OpEvent]) -> float:
+    """Return the precision of a result: of one in double precision that of the finest type that it was computed in.
+
+    A loss that a model returns as a number of Python's was a tensor of float32 before.
+    """
+    if dtype not in (torch.float64, torch.complex128):
+        return torch.finfo(dtype).eps
+    computed = {getattr(torch, meta.dtype) for event in events for meta in event.outputs if meta.is_floating}
+    return min((torch.finfo(each).eps for each in computed), default=torch.finfo(dtype).eps)
 
 
 def rounding_bound(events: Iterable[OpEvent], step: float) -> float:

@@ -101,7 +101,8 @@ class Divergence:
         if self.confirmed is None or self.event is None:
             return ()
         if self.distinct:
-            return (f"{self.event.op} alone, on the inputs of one run: {self.distinct} results in {self.reruns} runs",)
+            results = f"{self.distinct} result{'s' * (self.distinct > 1)} in {self.reruns} runs"
+            return (f"{self.event.op} alone, on the inputs of one run: {results}",)
         word = "other" if self.confirmed else "the same"
         return (f"{self.event.op} alone, on the inputs of both sides: {word} bits",)
 
@@ -125,7 +126,8 @@ class ProbeResult:
     `reason` is why it was skipped or failed, `cause` one sentence on why bits differ, `evidence` lists
     the measurements that the cause rests on. `outputs` holds one entry for each output (and gradient) that
     differs. `change` names the variant that gave the worst verdict. `remedy` is what was tested to help;
-    `repro` the operator that departs with its inputs, for `AuditReport.save_repro`.
+    `repro` the operator that departs with its inputs, for `AuditReport.save_repro`; `unasked` what the probe did
+    not ask, for the blind spots of the report.
     """
 
     name: str
@@ -142,6 +144,7 @@ class ProbeResult:
     reason: str = ""
     seconds: float = 0.0
     repro: Repro | None = field(default=None, repr=False, metadata={"rendered": False})
+    unasked: str = field(default="", metadata={"rendered": False})
 
     def explained(self, why: Explanation) -> ProbeResult:
         """Return the result with an explanation; its evidence comes last."""

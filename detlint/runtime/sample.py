@@ -8,6 +8,7 @@ from types import GeneratorType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from detlint.errors import AuditError, first_few
 from detlint.runtime.copies import Copier
@@ -90,7 +91,10 @@ def require_values(tensors: Mapping[str, torch.Tensor], hint: str = "") -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output:
-    """The tensors of an output by path, detached; `opaque` names types of values that were not looked into."""
+    """The values of an output by path: its tensors, detached, and its numbers, texts and arrays as tensors.
+
+    `opaque` names types of values that were not looked into.
+    """
 
     tensors: Mapping[str, torch.Tensor]
     opaque: tuple[str, ...]
@@ -101,10 +105,10 @@ class Output:
 
 
 def read_output(value: object) -> Output:
-    """Collect the tensors of what a model returned.
+    """Collect what can be compared of what a model returned.
 
     Raises:
-        AuditError: there are none.
+        AuditError: there is nothing.
     """
     if isinstance(value, GeneratorType):
         raise AuditError("the model returned a generator, which can be read only once: return a list or a tuple")
@@ -112,22 +116,45 @@ def read_output(value: object) -> Output:
         raise AuditError("the model returned None: there is nothing to compare; return the tensors to audit")
     opaque: dict[str, None] = {}
     found: dict[str, torch.Tensor] = {}
-    for path, leaf in _looked_into(value, set()):
-        if isinstance(leaf, torch.Tensor):
-            found[free_path(path or "output", found)] = leaf.detach()
-        elif leaf is not None and not isinstance(leaf, _HIDING_NOTHING):
-            opaque[f"{path} ({type(leaf).__name__})" if path else type(leaf).__name__] = None
+    with _disable_current_modes():  # what is done to look at an output is no operator of the model
+        for path, leaf, own in _looked_into(value, set()):
+            tensor = leaf.detach() if isinstance(leaf, torch.Tensor) else _as_tensor(leaf) if own else None
+            if tensor is not None:
+                found[free_path(path or "output", found)] = tensor
+            elif leaf is not None and not isinstance(leaf, _HIDING_NOTHING):
+                opaque[f"{path} ({type(leaf).__name__})" if path else type(leaf).__name__] = None
     if not found:
-        raise AuditError(f"the model's output ({type(value).__name__}) holds no tensors: there is nothing to compare")
+        kind = type(value).__name__
+        raise AuditError(f"the model's output ({kind}) holds no tensors, numbers or texts: there is nothing to compare")
     return Output(found, tuple(opaque))
 
 
-def _looked_into(value: object, met: set[int], path: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the leaves of a result with their paths; of objects, such as caches of keys and values, the attributes."""
+def _as_tensor(leaf: object) -> torch.Tensor | None:
+    """Return a number, the bytes of a text or an array of NumPy as a tensor; None of anything else."""
+    if isinstance(leaf, bool):
+        return torch.tensor(leaf)
+    if isinstance(leaf, (float, complex)):
+        return torch.tensor(leaf, dtype=torch.float64 if isinstance(leaf, float) else torch.complex128)
+    if isinstance(leaf, int) and -(2**63) <= leaf < 2**63:
+        return torch.tensor(leaf, dtype=torch.int64)
+    if isinstance(leaf, (int, str, bytes)):
+        text = leaf if isinstance(leaf, bytes) else str(leaf).encode(errors="surrogatepass")
+        return torch.tensor(list(text), dtype=torch.uint8)
+    try:
+        return torch.from_numpy(leaf.copy()) if hasattr(leaf, "__array_interface__") else None  # type: ignore[attr-defined]
+    except (AttributeError, TypeError):  # of objects and texts torch makes no tensors
+        return None
+
+
+def _looked_into(value: object, met: set[int], path: str = "", own: bool = True) -> Iterator[tuple[str, object, bool]]:
+    """Yield the leaves of a result with their paths; of objects, such as caches of keys and values, the attributes.
+
+    The last says whether a leaf is what the model returned, and no attribute of an object, which can be a setting.
+    """
     for place, leaf in leaves(value, path):
         attributes = None if isinstance(leaf, _OTHER_THINGS) or callable(leaf) else getattr(leaf, "__dict__", None)
         if isinstance(leaf, _HIDING_NOTHING) or not attributes:
-            yield place, leaf
+            yield place, leaf, own
         elif id(leaf) not in met:
             met.add(id(leaf))
-            yield from _looked_into(dict(attributes), met, place)
+            yield from _looked_into(dict(attributes), met, place, own=False)

@@ -47,31 +47,39 @@ def _held(model: object) -> Iterator[torch.nn.Module]:
         if isinstance(value, torch.nn.Module):
             yield value
         elif isinstance(value, (FunctionType, MethodType, functools.partial)):
-            waiting.extendleft((part, depth) for part in _used_by(value))
+            waiting.extendleft((part, depth) for _, part in used_by(value))
         elif depth < _DEPTH:
             waiting.extend((part, depth + 1) for part in _parts(value) if not isinstance(part, _PLAIN))
 
 
-def _used_by(function: FunctionType | MethodType | functools.partial[object]) -> tuple[object, ...]:
-    """Return what a function can reach; of torch's own nothing, since it holds no modules."""
+def used_by(function: FunctionType | MethodType | functools.partial[object]) -> Iterator[tuple[str, object]]:
+    """Yield what a function can reach, with names; of torch's own nothing, since it holds no modules."""
     if isinstance(function, MethodType):
-        return function.__self__, function.__func__
-    if isinstance(function, functools.partial):
-        return function.func, function.args, function.keywords
-    if (function.__module__ or "").partition(".")[0] == "torch":
-        return ()
-    cells = (cell.cell_contents for cell in function.__closure__ or () if _filled(cell))
-    names = _globals_of(function.__code__)
-    named = (function.__globals__[name] for name in names if name in function.__globals__)
-    return *cells, *named, *function.__dict__.values(), *(function.__defaults__ or ())
+        yield from (("self", function.__self__), (function.__name__, function.__func__))
+    elif isinstance(function, functools.partial):
+        yield from (("function", function.func), ("arguments", function.args), ("keywords", function.keywords))
+    elif (function.__module__ or "").partition(".")[0] != "torch":
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+            if _filled(cell):
+                yield name, cell.cell_contents
+        for name in _globals_of(function.__code__):
+            if name in function.__globals__:
+                yield name, function.__globals__[name]
+        yield from function.__dict__.items()
+        yield from (("a default", value) for value in function.__defaults__ or ())
 
 
 def _globals_of(code: CodeType) -> Iterator[str]:
     """Yield the globals that code reads, and the functions and comprehensions written in it."""
-    yield from (str(step.argval) for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL")
+    yield from names_in(code, "LOAD_GLOBAL")
+
+
+def names_in(code: CodeType, instruction: str) -> Iterator[str]:
+    """Yield what the instructions of one kind name in code, and in the functions and comprehensions written in it."""
+    yield from (str(step.argval) for step in dis.get_instructions(code) if step.opname == instruction)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _globals_of(constant)
+            yield from names_in(constant, instruction)
 
 
 def _parts(value: object) -> Iterable[object]:

@@ -42,6 +42,8 @@ Several where it may lie in any of them; none where it cannot be told.
 
 _Pair: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 
+_HANDED_ON: Final = frozenset({"aten._to_copy", "aten.t", "aten.detach", "aten.alias"})
+"""Operators that give the values they are given, but for rounding."""
 _VALUES: Final = 128
 """How many values of a window are kept, about."""
 
@@ -106,7 +108,8 @@ class _Watcher:
     def after(self, index: int, outputs: Sequence[torch.Tensor]) -> None:
         """Look at each output in its windows."""
         for place, tensor in enumerate(outputs):
-            windows = self._locate(index, place, tuple(tensor.shape))
+            # A nested tensor has no shape that a window could be cut from.
+            windows = () if tensor.is_nested else self._locate(index, place, tuple(tensor.shape))
             self._parts[index, place] = tuple(map(self._part, _cut(tensor, windows)))
 
     def parts(self) -> dict[tuple[int, int], tuple[Part, ...]]:
@@ -151,11 +154,12 @@ class Departure:
     given: bool = False
 
 
-def first_departure(one: Side, two: Side, *, beyond_rounding: bool = False) -> Departure | None:
+def first_departure(one: Side, two: Side, *, beyond_rounding: bool = False, step: float = 0.0) -> Departure | None:
     """Find where the shared part first differs; None where every aligned operator gave the same.
 
     With `beyond_rounding`, differences that the sums so far can explain are passed over, as far as the values
-    that were kept tell: so what really mixes parts is not hidden behind a kernel that rounds otherwise.
+    that were kept tell: so what really mixes parts is not hidden behind a kernel that rounds otherwise. `step` is the
+    relative precision of the arithmetic where one side computes more coarsely than its types; casts are passed over.
     """
     pairs = [
         (one.trace.events[left], two.trace.events[right]) for left, right in aligned(one.trace.events, two.trace.events)
@@ -163,15 +167,14 @@ def first_departure(one: Side, two: Side, *, beyond_rounding: bool = False) -> D
     fork = first_fork(one.trace.events, two.trace.events, pairs)
     grown = accumulate(growth(first) for first, _ in pairs)
     same: dict[int | None, bool | None] = {
-        first.index: _same_part(one, first, two, second, sums if beyond_rounding else None)
+        first.index: _same_part(one, first, two, second, sums if beyond_rounding else None, step)
         for (first, second), sums in zip(pairs, grown, strict=True)
     }
     partner: dict[int | None, int] = {second.index: first.index for first, second in pairs}
     differing = [pair for pair in pairs if same[pair[0].index] is False]
     read = {meta.origin for first, _ in differing for meta in first.inputs}
     for first, second in differing:
-        origins = [meta.origin for meta in first.inputs if meta.origin is not None]
-        others = [meta.origin for meta in second.inputs if meta.origin is not None]
+        origins, others = _origins(one, first, same), _origins(two, second, partner)
         known = {same.get(origin) for origin in (*origins, *map(partner.get, others))}
         writes = any(meta.origin == first.index for meta in first.outputs)  # a view names who wrote what it shows
         scratch = writes and first.index not in read and first is not differing[-1][0]
@@ -190,7 +193,23 @@ def first_departure(one: Side, two: Side, *, beyond_rounding: bool = False) -> D
     return Departure(*differing[0], given=True) if differing else None
 
 
-def _same_part(one: Side, first: OpEvent, two: Side, second: OpEvent, grown: float | None) -> bool | None:
+def _origins(side: Side, event: OpEvent, known: Mapping[int | None, object]) -> list[int]:
+    """Return which events wrote what an event reads; where one side alone casts or views a value, who wrote that."""
+    found: list[int] = []
+    waiting = [meta.origin for meta in event.inputs]
+    while waiting:
+        origin = waiting.pop(0)
+        if origin is None:
+            continue
+        writer = side.trace.events[origin]
+        if origin not in known and writer.name in _HANDED_ON:
+            waiting += [meta.origin for meta in writer.inputs]
+        else:
+            found.append(origin)
+    return found
+
+
+def _same_part(one: Side, first: OpEvent, two: Side, second: OpEvent, grown: float | None, step: float) -> bool | None:
     """Did two operators give the same in the shared part? None where one of them has no window for it."""
     if len(first.outputs) != len(second.outputs):
         return None
@@ -200,7 +219,7 @@ def _same_part(one: Side, first: OpEvent, two: Side, second: OpEvent, grown: flo
             continue  # memory that was not written yet
         lefts, rights = one.parts[first.index, place], two.parts[second.index, place]
         pairs = [pair for pair in product(lefts, rights) if pair[0].meta.shape == pair[1].meta.shape]
-        within = None if grown is None else bound_of(grown, _step(outputs[0]))
+        within = None if grown is None else bound_of(grown, max(step, *map(_step, outputs)))
         found.append(any(left.agrees(right, within) for left, right in pairs) if pairs else None)
     return False if False in found else None if None in found else True
 
@@ -290,6 +309,8 @@ class Alone:
     def _located(self, side: int, place: int, output: torch.Tensor) -> Sequence[Window]:
         event = (self._departure.first, self._departure.second)[side]
         assert event is not None
+        if output.is_nested:
+            return ()
         return self._sides[side].locate(event.index, place, tuple(output.shape))
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from typing import ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.parametrizations import spectral_norm
 from torch.optim.swa_utils import AveragedModel
 
 import detlint
@@ -157,11 +161,139 @@ def test_a_model_that_takes_no_other_values_is_called_on_the_same() -> None:
 
 
 def test_train_mode_keeps_statistics_on_purpose() -> None:
-    report = detlint.audit(nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)), X)
+    report = detlint.audit(nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)), X, backward=True)
     history = report.probes["history"]
     assert history.verdict is Verdict.SKIPPED
     assert history.reason == "a call changes 1 in train mode, which is taken as meant"
     assert [spot for spot in report.blind_spots if spot.startswith("the model changed ") and "running_mean" in spot]
+
+
+def test_what_a_forgotten_eval_leaves_is_named() -> None:
+    """Spectral norm takes a step of its power iteration in train mode, and has no layer that another probe knows."""
+    torch.manual_seed(0)
+    model = spectral_norm(nn.Linear(8, 8))
+    history = audited(model, X, "history").probes["history"]
+    assert history.verdict is not Verdict.BITWISE
+    assert history.remedy == "call model.eval(): then a call leaves parametrizations.weight.0 as it is"
+    assert audited(spectral_norm(nn.Linear(8, 8)).eval(), X, "history").probes["history"].verdict is Verdict.BITWISE
+
+
+class Notes:
+    """A plain object that a model keeps."""
+
+    first: torch.Tensor | None = None
+
+
+class KeepsInObject(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes = Notes()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.notes.first is None:
+            self.notes.first = x.mean(0)
+        return x - self.notes.first
+
+
+class KeepsInClass(nn.Module):
+    table: ClassVar[dict[str, torch.Tensor]] = {}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x - self.table.setdefault("first", x.mean(0))
+
+
+TABLE: dict[str, torch.Tensor] = {}
+STEPS = 0
+
+
+def from_table(x: torch.Tensor) -> torch.Tensor:
+    return TABLE.setdefault("first", x.mean(0))
+
+
+class KeepsInGlobal(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x - from_table(x)
+
+
+class SetsGlobal(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        global STEPS
+        STEPS += 1
+        return x * STEPS
+
+
+class DrawsItself(nn.Module):
+    def __init__(self, source: object) -> None:
+        super().__init__()
+        self.source = source
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if isinstance(self.source, torch.Generator):
+            return x + torch.rand(8, generator=self.source)
+        return x * self.source.random()  # type: ignore[attr-defined,no-any-return]
+
+
+class WritesArray(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = np.zeros(8, dtype=np.float32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.total += 1
+        return x + torch.from_numpy(self.total)
+
+
+def state_outside(model: nn.Module) -> str:
+    source = getattr(model, "source", None)
+    states = {
+        torch.Generator: lambda: source.get_state().tolist(),  # type: ignore[union-attr]
+        random.Random: lambda: source.getstate(),  # type: ignore[union-attr]
+        np.random.Generator: lambda: source.bit_generator.state,  # type: ignore[union-attr]
+    }
+    kept = [vars(getattr(model, "notes", Notes())), KeepsInClass.table, TABLE, STEPS, getattr(model, "total", None)]
+    return repr([*kept, states[type(source)]() if source is not None else None])
+
+
+@pytest.mark.parametrize(
+    ("model", "named"),
+    [
+        pytest.param(KeepsInObject(), "notes.first", id="object"),
+        pytest.param(KeepsInClass(), "KeepsInClass.table", id="class"),
+        pytest.param(KeepsInGlobal(), f"{__name__}.TABLE", id="global"),
+        pytest.param(SetsGlobal(), f"{__name__}.STEPS", id="global-set"),
+        pytest.param(DrawsItself(torch.Generator().manual_seed(0)), "source", id="torch-generator"),
+        pytest.param(DrawsItself(random.Random(0)), "source", id="python-generator"),
+        pytest.param(DrawsItself(np.random.default_rng(0)), "source", id="numpy-generator"),
+        pytest.param(WritesArray(), "total", id="array"),
+    ],
+)
+def test_what_lies_outside_of_modules_is_asked_too_and_put_back(model: nn.Module, named: str) -> None:
+    before = state_outside(model)
+    report = audited(model, X, "repeat", "history")
+    assert report.probes["repeat"].verdict is Verdict.BITWISE
+    history = report.probes["history"]
+    assert history.verdict is Verdict.BEYOND_ROUNDING
+    assert history.remedy == f"reset {named} before each call, or pass it as an argument"
+    assert state_outside(model) == before
+
+
+def test_what_a_function_closes_over_is_put_back() -> None:
+    optimized = nn.Linear(8, 8)
+    optimizer = torch.optim.Adam(optimized.parameters())
+    losses: list[float] = []
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            optimizer.zero_grad()
+            loss = optimized(x).square().mean()
+            loss.backward()
+            optimizer.step()
+        losses.append(loss.item())
+        return loss
+
+    assert audited(step, X, "repeat").ok
+    assert not losses
+    assert not optimizer.state
 
 
 @pytest.mark.parametrize("wrapper", [nn.Sequential, nn.DataParallel, AveragedModel])

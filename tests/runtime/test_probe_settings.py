@@ -167,7 +167,8 @@ def test_each_probe_fails_one_model_and_passes_another(probe: str, model: nn.Mod
     assert report.ok is passes, report.failures()
     assert (result.verdict is Verdict.BITWISE) is passes, result
     if not passes:
-        assert result.first_divergence is not None
+        assert result.divergence is not None
+        assert (result.divergence.event or result.divergence.other) is not None
         assert result.cause
         assert result.max_abs > 0
 

@@ -52,7 +52,9 @@ class Batch:
             return ProbeResult("batch", Verdict.SKIPPED, reason="; ".join(evidence))
         enough = _enough(outcomes)
         evidence += _told(outcomes, enough)
-        result = ProbeResult("batch", Verdict.BITWISE, runs=bench.runs, evidence=tuple(evidence))
+        # Who knows which dimension counts samples has named it.
+        unasked = "; ".join((str(bench.batching), *notes)) if notes and lab.options.batch_dim is None else ""
+        result = ProbeResult("batch", Verdict.BITWISE, runs=bench.runs, evidence=tuple(evidence), unasked=unasked)
         worst_one = max(outcomes, key=_badness)
         if worst_one.verdict is Verdict.BITWISE:
             return result

@@ -11,6 +11,7 @@ import torch
 
 from detlint.errors import first_few
 from detlint.runtime.comparison import Comparer
+from detlint.runtime.events import Phase
 from detlint.runtime.probes.registry import Change, probe
 from detlint.runtime.report import Cause, ProbeResult, Verdict
 from detlint.runtime.targets import named_modules
@@ -42,13 +43,22 @@ class History:
         if not held and not written:
             return ProbeResult("history", Verdict.BITWISE, runs=1, evidence=("a call changes nothing in the model",))
         training = tuple(dict.fromkeys(_in_train_mode(lab.case.modules, held)))
-        if training:
+        trains = any(event.phase is not Phase.FORWARD for event in base.trace.events)
+        if training and (trains or lab.case.backward):
             reason = f"a call changes {first_few(training)} in train mode, which is taken as meant"
             return ProbeResult("history", Verdict.SKIPPED, reason=reason)
         result = Comparer(lab).compare("history", _AfterCalls((*held, *written), tuple(_earlier(lab))))
+        if training and not _changes_in_eval_mode(lab, held):
+            return replace(result, remedy=f"call model.eval(): then a call leaves {first_few(training)} as it is")
         remedies = [f"reset {first_few(held)} before each call, or pass it as an argument"] if held else []
         remedies += [f"do not write to {first_few(written)} in place"] if written else []
         return replace(result, remedy="; ".join(remedies))
+
+
+def _changes_in_eval_mode(lab: Lab, held: Sequence[str]) -> bool:
+    """Does a call change some of these after `model.eval()` too?"""
+    lab.case.evaluate()
+    return not set(held).isdisjoint(lab.runner.run(lab.case).changed)
 
 
 def _in_train_mode(roots: Sequence[torch.nn.Module], held: Sequence[str]) -> Iterator[str]:

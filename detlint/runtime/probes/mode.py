@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from detlint.runtime.events import OpEvent, Trace
     from detlint.runtime.passes import Case
+
+_UNREACHED: Final = "model.eval() does not reach it: register it as an attribute of the model or in an nn.ModuleList"
 
 
 @probe("mode")
@@ -137,11 +139,13 @@ def _others(left_on: dict[str, str], training: set[str], trace: Trace, seeded: s
         numbers = "a random number" if count == 1 else f"{count} random numbers"
         where = f" in {first_few(tuple(dict.fromkeys(event.module or 'the model' for event in events)))}"
         if code == "DET205":
-            yield _finding(code, first, f"{op}{where} normalises by the batch at inference", "use running statistics")
+            remedy = _UNREACHED if _is_unregistered(first) else "use running statistics"
+            yield _finding(code, first, f"{op}{where} normalises by the batch at inference", remedy)
             continue
         if code == "DET201":
             message = f"{op}{where} draws {numbers}, and the module is in train mode"
-            found = _finding(code, first, message, "call model.eval() before inference")
+            remedy = _UNREACHED if _is_unregistered(first) else "call model.eval() before inference"
+            found = _finding(code, first, message, remedy)
         elif code == "DET202":
             message = f"{op}{where} draws {numbers} as in training, but no module there is in train mode"
             found = _finding(code, first, message, "pass training=self.training; to attention, dropout_p=0.0 then")
@@ -153,6 +157,11 @@ def _others(left_on: dict[str, str], training: set[str], trace: Trace, seeded: s
             remedy = "draw in training only: this moves the generator on for whoever draws next"
             found = replace(_finding(code, first, message, remedy), severity=Severity.INFO)
         yield _told(found, events, seeded)
+
+
+def _is_unregistered(event: OpEvent) -> bool:
+    """Does it run in a module that the model is not known to consist of, and that goes by the name of its class?"""
+    return event.module.rpartition(".")[2].startswith("<")
 
 
 def _when(event: OpEvent) -> str:

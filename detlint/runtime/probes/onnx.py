@@ -78,10 +78,9 @@ class Onnx:
     def _explained(self, lab: Lab, model: OnnxModel, result: ProbeResult, theirs: Outputs) -> ProbeResult:
         tested = _tested(lab, model, theirs)
         result = replace(result, remedy=tested.remedy, evidence=tested.evidence)
-        found = _first_apart(lab, model, result.verdict)
+        found, exported = _first_apart(lab, model, result.verdict)
         if found is None:
-            cause = "every operator gives the same bits alone: the graph optimisations of ONNX Runtime differ"
-            return replace(result, cause=cause)
+            return replace(result, cause=tested.after(_cause_in_whole(lab, result, exported)))
         node, there = found
         event = origin(node, lab.base().trace.events, lab.case.modules, Phase.FORWARD)
         what = "values" if result.verdict is Verdict.BEYOND_ROUNDING else "bits"
@@ -144,16 +143,28 @@ def _tested(lab: Lab, model: OnnxModel, theirs: Mapping[str, torch.Tensor]) -> B
     return Blame.of(trials())
 
 
-def _first_apart(lab: Lab, model: OnnxModel, verdict: Verdict) -> tuple[fx.Node, Difference] | None:
-    """Find the first operator of the exported graph that departs: beyond rounding if the outputs do."""
+def _cause_in_whole(lab: Lab, result: ProbeResult, exported: Outputs) -> str:
+    """Say what departs where no operator does alone; `exported` is what the exported program gives in torch."""
+    ours = lab.base().output.tensors
+    _, verdict = lab.compare(ours, dict(zip(ours, exported.values(), strict=True)))
+    if verdict.rank >= result.verdict.rank:
+        return "the exported program computes something else than the model: it gives other values in torch too"
+    return "every operator gives the same bits alone, but not together: ONNX Runtime changes the graph"
+
+
+def _first_apart(lab: Lab, model: OnnxModel, verdict: Verdict) -> tuple[tuple[fx.Node, Difference] | None, Outputs]:
+    """Find the first operator of the exported graph that departs: beyond rounding if the outputs do.
+
+    Return what the graph gives in torch too.
+    """
     theirs = model.run(lab.case.sample.copied(), optimize=False, named=True)
     watch = _Watch(lab, model, theirs, verdict)
 
     def walked(*args: Any, **kwargs: Any) -> object:
         return watch.run_program(args, kwargs)
 
-    lab.runner.run_untraced(replace(lab.case, model=walked))
-    return watch.found
+    outputs = lab.runner.run_untraced(replace(lab.case, model=walked))
+    return watch.found, outputs
 
 
 class _Watch(fx.Interpreter):

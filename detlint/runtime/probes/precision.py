@@ -107,7 +107,7 @@ class _Settings:
                     yield Change(f"{name} {'off' if value else 'on'}", flags=flags, step=_BFLOAT16)
 
     def explain(self, event: OpEvent, change: str) -> str:
-        return f"{event.op} computes in another precision with {change}"
+        return f"{event.op} gives other values with {change}"
 
 
 def _reductions(now: Flags) -> dict[str, tuple[bool | None, Flags]]:

@@ -58,7 +58,7 @@ def _compare_passes(one: Record, two: Record, names: tuple[str, str], allow: str
         verdict=worst_of(results),
         results=results,
         explanations=(*suspects, *reaching),
-        other_settings=others,
+        other_settings=tuple(each for each in others if each.subject not in {named.subject for named in suspects}),
         missing=() if one.backward == two.backward else ("only one record has a backward pass",),
         blind_spots=tuple(_blind_spots(one, two)),
         departures=alignment.departures,

@@ -63,7 +63,7 @@ def record(
     seed = checked_seed(seed, "seed")
     model, inputs = moved_to(model, as_sample(sample), device)
     case = Case(model, modules_of(model), inputs, backward=backward, loss=loss, seed=seed)
-    with Guard(case.modules) as guard:
+    with Guard(case.modules, case.model) as guard:
         found = _run(case, Runner(guard))
     if path is not None:
         write_record(Path(path), found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from detlint.influences import Call, load_influences
 from detlint.runtime.catalogue import Catalogue
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from detlint.runtime.records.gaps import NamedGap
     from detlint.runtime.records.record import Record
     from detlint.runtime.records.summary import Summary
+
+_HASH_SEED: Final = "PYTHONHASHSEED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,19 @@ def program_suspects(one: Record, two: Record, departure: Departure) -> Iterator
         sides = departure.stretch.first, departure.stretch.second
         first, second = (", ".join(item.op for item in side) or "nothing" for side in sides)
         yield Explanation("operators", first, second, "the program runs other operators here")
+        yield from _hash_order(one, two)
     if draws and one.seed != two.seed:
         yield Explanation("seed", str(one.seed), str(two.seed), "random numbers are drawn, from other seeds")
     if event is not None and other is not None:
         yield from place_suspects(_call(event), _call(other))
+
+
+def _hash_order(one: Record, two: Record) -> Iterator[Explanation]:
+    """Sets of text have another order with another hash seed, and without one in each process."""
+    first, second = (side.environment["variables"].get(_HASH_SEED) for side in (one, two))
+    if first != second or first in (None, "", "random"):
+        says = "sets of text may have another order here, which may decide what runs"
+        yield Explanation(f"variables.{_HASH_SEED}", first or "not set", second or "not set", says)
 
 
 def place_suspects(one: Call, two: Call) -> Iterator[Explanation]:
