@@ -71,6 +71,7 @@ _OPTIONAL: Final[Mapping[str, type]] = {
     "only-in-training": bool,
     "only-learned": bool,
     "only-repeating": bool,
+    "only-indices": bool,
     "with-warn-only": str,
     "since": str,
     "until": str,
@@ -103,9 +104,9 @@ class Operator:
     `exact_when` holds as well, the result is the same every time although torch raises its alert; the linter is then
     silent where nobody asks for deterministic algorithms. What is `only_in_training` it reports in files that train,
     what is `only_learned` on tensors that are known to come out of layers or weights, and what is `only_repeating`
-    where something says that the index names places more than once. `chosen_by` holds the options by which other
-    libraries are told to call it, each with its words, and `chosen_unless` the environment variable under which they
-    ask for its deterministic form.
+    where something says that the index names places more than once. Where `only_indices` can differ, the values are the
+    same each time. `chosen_by` holds the options by which other libraries are told to call it, each with its words, and
+    `chosen_unless` the environment variable under which they ask for its deterministic form.
     """
 
     name: str
@@ -129,6 +130,7 @@ class Operator:
     only_in_training: bool
     only_learned: bool
     only_repeating: bool
+    only_indices: bool
     chosen_by: Mapping[str, Sequence[str]] = field(hash=False)
     chosen_unless: str
     table: Mapping[str, Any] = field(hash=False, compare=False, repr=False)
@@ -307,6 +309,7 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, tupl
         only_in_training=entry.get("only-in-training", False),
         only_learned=entry.get("only-learned", False),
         only_repeating=entry.get("only-repeating", False),
+        only_indices=entry.get("only-indices", False),
         chosen_by=word_lists(path, {"chosen-by": {}, **entry}, "chosen-by", entry.get("chosen-by", {})),
         chosen_unless=entry.get("chosen-unless", ""),
         table=entry,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def newest_torch(folder: Path) -> str | None:
 
     That is OLDEST where only still older ones are allowed; one later than CONFIRMED where only such are.
     """
-    wanted = (text for text in _requirements(folder) if "torch" in text)
+    wanted = (text for text in _requirements(folder) if "torch" in text.lower())
     allowed = [release for text in wanted for release in _newest_allowed(text)]
     return min(allowed, key=parse_version, default=None)
 
@@ -52,8 +53,10 @@ def _document(file: Path) -> object:
 
 
 def _text(file: Path) -> str:
+    """Return what a file says; Windows writes UTF-16 where the output of `pip freeze` is redirected."""
     try:
-        return file.read_text("utf-8")
+        raw = file.read_bytes()
+        return raw.decode("utf-16" if raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -62,12 +65,14 @@ def _newest_allowed(text: str) -> Iterator[str]:
     """Yield the newest release of torch that a requirement such as `torch>=2.0,<2.4` allows."""
     from packaging.requirements import InvalidRequirement, Requirement  # kept out of `detlint --version`
     from packaging.specifiers import SpecifierSet
+    from packaging.utils import canonicalize_name
+    from packaging.version import Version
 
     try:
         wanted = Requirement(text)
     except InvalidRequirement:
         return
-    if wanted.name != "torch":
+    if canonicalize_name(wanted.name) != "torch":
         return
     # `==2.1.0+cu118` is met by 2.1.0 of that build only.
     public = SpecifierSet(",".join(str(each).partition("+")[0] for each in wanted.specifier))
@@ -77,7 +82,8 @@ def _newest_allowed(text: str) -> Iterator[str]:
         if any(public.contains(f"{release}.{patch}") for patch in range(_PATCHES)):
             yield release
             return
-    yield OLDEST
+    named = (Version(each.version.removesuffix(".*")) for each in public)
+    yield NEWEST if max(named) > Version(NEWEST) else OLDEST
 
 
 def _releases() -> Iterator[str]:

@@ -34,6 +34,9 @@ def write(path: Path, text: str) -> Path:
         ("torch>=2.0", CONFIRMED),
         ("torch", CONFIRMED),
         ("torch>=2.14", NEWEST),
+        ("torch>=99", NEWEST),
+        ("torch==99.0", NEWEST),
+        ("Torch==2.1.0", "2.1"),
         ("torch==2.14.1", "2.14"),
         ("torch<1.5", OLDEST),
         ("torchvision==0.15.1", None),
@@ -46,6 +49,11 @@ def write(path: Path, text: str) -> Path:
 def test_requirements(tmp_path: Path, requirement: str, release: str | None) -> None:
     write(tmp_path / "requirements.txt", f"# torch==1.9\nnumpy\n{requirement}  # as tested\n")
     assert newest_torch(tmp_path) == release
+
+
+def test_a_list_that_windows_wrote_is_read(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_bytes("numpy\r\ntorch==2.1.0\r\n".encode("utf-16"))
+    assert newest_torch(tmp_path) == "2.1"
 
 
 def test_the_least_of_several_counts(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
+from click.shell_completion import CompletionItem
+from click.utils import PacifyFlushWrapper
 
 from detlint.errors import DetlintError, UsageError, did_you_mean
 from detlint.version import __version__
@@ -34,6 +36,7 @@ _COMMANDS: Mapping[str, str] = {
 _DEBUG = click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks of internal errors.")
 """For every command: `main` looks for it among the arguments."""
 _INTERRUPTED = 130
+_COMPLETE = "_DETLINT_COMPLETE"  # set by the shell that asks how to complete a command line
 # A full disk, a limit or a broken device behind stdout; a stream that the caller has closed.
 _STREAM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
@@ -55,10 +58,22 @@ class _Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        if ctx.resilient_parsing and not args:  # the first word is being completed, and may become a command
+            return super().parse_args(ctx, args)
         if not args or args[0] not in own | set(_COMMANDS):
-            _refuse_misspelt(args[:1])
+            if not ctx.resilient_parsing:
+                _refuse_misspelt(args[:1])
             args = [_DEFAULT, *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer commands, and what `check` takes, for which no command need be written."""
+        check = self.get_command(ctx, _DEFAULT)
+        assert check is not None
+        found = super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("-"):
+            return [*found, *check.shell_complete(click.Context(check, info_name=_DEFAULT, parent=ctx), incomplete)]
+        return found or [CompletionItem(incomplete, type="file")]
 
 
 def _refuse_misspelt(first: list[str]) -> None:
@@ -99,6 +114,8 @@ def main(args: list[str] | None = None) -> NoReturn:
     except DetlintError as error:
         code = _fail(str(error))
     except (Exception, SystemExit) as error:  # the last door: never confuse a crash with "findings", which is 1
+        if isinstance(error, SystemExit) and (_COMPLETE in os.environ or isinstance(sys.stdout, PacifyFlushWrapper)):  # type: ignore[arg-type]
+            sys.exit(error.code if _COMPLETE in os.environ else 2)  # click's own ways out: completion, a closed pipe
         if debug:
             raise
         if isinstance(error, OSError) and error.filename is None and error.errno in _STREAM_ERRORS:

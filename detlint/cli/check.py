@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -170,7 +171,8 @@ def check(
         fail_on=fail_on,
         torch_version=torch_version,
     )
-    resolver = ConfigResolver(file=config, isolated=isolated, overrides=overrides)
+    new_resolver = partial(ConfigResolver, file=config, isolated=isolated, overrides=overrides)
+    resolver = new_resolver()
     here = resolver.for_folder(Path.cwd())
     rules = load_rules(here.rule_paths)
     enabled = enabled_rules(here, rules, Path.cwd())  # an unknown rule is an error even if there is no file
@@ -189,7 +191,7 @@ def check(
     targets: Sequence[str] = paths or (".",)
     if watch:
         ctx = click.get_current_context()
-        return watch_files(targets, resolver, lambda: ctx.invoke(check, **{**ctx.params, "watch": False}))
+        return watch_files(targets, new_resolver, lambda: ctx.invoke(check, **{**ctx.params, "watch": False}))
     changes = None
     if since is not None:
         from detlint.linter.changes import changes_since  # these three load what most runs do not need

@@ -197,7 +197,7 @@ def _changed_at(file: Path) -> int:
 def clean(root: Path) -> bool:
     """Remove the cache of a configuration root; return whether there was one."""
     folder = root / FOLDER
-    if folder.is_symlink():
+    if folder.is_symlink() or not folder.is_dir():
         return False
     found = False
     for path in (folder / _FILE, folder / ".gitignore", *folder.glob(f".{_FILE}.*")):  # half-written ones too

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from detlint.findings import Finding, Severity
+from detlint.reports.ci_paths import path_in_checkout
 from detlint.reports.run_info import RunInfo
 from detlint.reports.terminal import printable
 
@@ -18,7 +19,8 @@ def render(findings: Sequence[Finding], run: RunInfo) -> str:
 
 def _command(finding: Finding, run: RunInfo) -> str:
     where = finding.location
-    properties = {"title": f"{finding.code} {finding.name}", "file": where.path}
+    path = path_in_checkout(where.path, run.root, "GITHUB_WORKSPACE")
+    properties = {"title": f"{finding.code} {finding.name}", "file": path}
     if where.cell is None:
         properties |= {"line": str(where.line), "endLine": str(where.end_line)}
         # columns make sense to GitHub within one line only

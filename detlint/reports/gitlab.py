@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from detlint.findings import Finding, Severity
+from detlint.reports.ci_paths import path_in_checkout
 from detlint.reports.fingerprints import fingerprints
 from detlint.reports.run_info import RunInfo
 
@@ -23,10 +24,14 @@ def _entry(finding: Finding, fingerprint: str, run: RunInfo) -> dict[str, object
     where = finding.location
     cell = "" if where.cell is None else f"cell {where.cell}, line {where.line}: "
     begin, end = run.lines_in_file(where)
+    path = path_in_checkout(where.path, run.root, "CI_PROJECT_DIR")
     return {
         "description": f"{cell}{finding.code} {finding.name}: {finding.message}",
         "check_name": finding.code,
         "fingerprint": fingerprint,
         "severity": _SEVERITIES[finding.severity],
-        "location": {"path": where.path, "lines": {"begin": begin, "end": end}},
+        "location": {
+            "path": path,
+            "lines": {"begin": begin, "end": end},
+        },
     }

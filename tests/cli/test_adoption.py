@@ -203,6 +203,34 @@ def test_watch_lints_again_after_a_change_and_ends_quietly(tmp_path: Path) -> No
     assert b"Traceback" not in log.read_bytes()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
+def test_watch_sees_a_configuration_change_and_a_file_that_is_away_for_a_moment(tmp_path: Path) -> None:
+    path, log = tmp_path / "a.py", tmp_path / "log"
+    path.write_text(LISTING)
+    (tmp_path / "detlint.toml").write_text("")
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "detlint", "--no-cache", "--format", "concise", "--watch", "a.py"],
+            cwd=tmp_path,
+            stdout=stream,
+            stderr=stream,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+    try:
+        wait_for(lambda: log.read_bytes().count(b"exit code 1. Watching") == 1)
+        (tmp_path / "detlint.toml").write_text('ignore = ["DET601"]\n')
+        wait_for(lambda: b"exit code 0. Watching" in log.read_bytes())
+        path.rename(tmp_path / "b.py")
+        wait_for(lambda: b"exit code 2. Watching" in log.read_bytes())
+        (tmp_path / "b.py").rename(path)
+        wait_for(lambda: log.read_bytes().count(b"exit code 0. Watching") == 2)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
 def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():

@@ -90,6 +90,35 @@ def test_a_reader_that_stops_early_is_no_error(project: Shell) -> None:
     process.wait()
 
 
+@pytest.mark.parametrize("command", ["rules", "explain DET202", "ops", "env"])
+def test_a_reader_that_reads_nothing_is_no_error(project: Shell, command: str) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    done = subprocess.run(
+        [*DETLINT, *command.split()], cwd=project.folder, stdout=writes, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writes)
+    assert (done.returncode, done.stderr) == (2, b"")
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "offered"),
+    [
+        pytest.param("detlint ex", 1, "plain,explain", id="command"),
+        pytest.param("detlint check --form", 2, "plain,--format", id="option"),
+        pytest.param("detlint --form", 1, "plain,--format", id="option-without-command"),
+        pytest.param("detlint src", 1, "file,src", id="path"),
+        pytest.param("detlint src --sel", 2, "plain,--select", id="option-after-path"),
+    ],
+)
+def test_shells_complete_commands_options_and_paths(project: Shell, words: str, place: int, offered: str) -> None:
+    asked = {"_DETLINT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+    done = subprocess.run(
+        DETLINT, cwd=project.folder, env={**os.environ, **asked}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, [offered], "")
+
+
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs a device that is always full")
 @pytest.mark.parametrize(
     ("redirection", "args", "code", "message"),

@@ -53,7 +53,7 @@ def test_cells_become_one_program_and_places_name_the_cell() -> None:
     ("cell", "program"),
     [
         pytest.param("%matplotlib inline\nx = 1", "pass\nx = 1", id="line magic"),
-        pytest.param("if x:\n    %time f()\n    !ls -l\ny", "if x:\n    pass\n    pass\ny", id="indented"),
+        pytest.param("if x:\n    %cd a\n    !ls -l\ny", "if x:\n    pass\n    pass\ny", id="indented"),
         pytest.param("!pip install 'a\nx = 1", "pass\nx = 1", id="shell command with an apostrophe"),
         pytest.param("!a \\\n  b \\\n  c\nx = 1", "pass\n\n\nx = 1", id="shell command over three lines"),
         pytest.param("files = !ls\nx = %pwd", "files = get_ipython()\nx = get_ipython()", id="assigned"),
@@ -112,6 +112,28 @@ def test_indented_cells_keep_their_columns(cell: str, line: int, columns: tuple[
     assert isinstance(tree, ast.Module)
     (call,) = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     assert found.location(call) == Location("a.ipynb", line, columns[0], line, columns[1], cell=1)
+
+
+@pytest.mark.parametrize(
+    ("cell", "columns"),
+    [
+        pytest.param("%time f(1)", (7, 11), id="time"),
+        pytest.param("%timeit -n 10 -r3 f(1)", (19, 23), id="timeit with options"),
+        pytest.param("if x:\n    %time y = f(1)", (15, 19), id="in a block"),
+    ],
+)
+def test_what_a_line_magic_runs_is_read_at_its_place(cell: str, columns: tuple[int, int]) -> None:
+    found = read(notebook(cell))
+    tree = found.tree()
+    assert isinstance(tree, ast.Module)
+    (call,) = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    line = cell.count("\n") + 1
+    assert found.location(call) == Location("a.ipynb", line, columns[0], line, columns[1], cell=1)
+
+
+@pytest.mark.parametrize("cell", ["%time", "%timeit for i in x: f(i)", "%timeit --help", "%prun -s key f()"])
+def test_a_line_magic_that_runs_no_statement_is_none(cell: str) -> None:
+    assert read(notebook(cell)).text.startswith("pass")
 
 
 @pytest.mark.parametrize("first", ["# a comment", "%matplotlib inline", "x = 1"])

@@ -210,6 +210,18 @@ def test_a_deep_expression_in_an_imported_file_is_nothing_special(tmp_path: Path
         assert [(Path(f.location.path).name, f.code) for f in result.findings] == [("main.py", "DET101")]
 
 
+@pytest.mark.parametrize("names", [("a.py", "b.py"), ("b.py", "a.py")], ids=["asked-first", "asked-later"])
+def test_a_broken_file_that_another_one_asks_about_is_reported_too(tmp_path: Path, names: tuple[str, str]) -> None:
+    program, broken = names
+    module = broken.removesuffix(".py")
+    (tmp_path / program).write_text(
+        f"import torch\nfrom {module} import f\ntorch.manual_seed(0)\nprint(f(torch.rand(3)))\n"
+    )
+    (tmp_path / broken).write_text("import torch\ndef f(x):\n<<<<<<< HEAD\n    return x\n")
+    result = lint(tmp_path)
+    assert [(f.code, Path(f.location.path).name) for f in result.findings if f.code == "DET001"] == [("DET001", broken)]
+
+
 def test_a_file_that_vanishes(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(GOOD)
     doomed = tmp_path / "b.py"

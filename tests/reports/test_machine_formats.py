@@ -242,6 +242,17 @@ def test_gitlab_entries(findings: tuple[Finding, ...], hostile: Finding, run: Ru
     assert loaded("gitlab", [], run) == []
 
 
+@pytest.mark.parametrize(("style", "variable"), [("gitlab", "CI_PROJECT_DIR"), ("github", "GITHUB_WORKSPACE")])
+def test_servers_get_paths_from_the_top_of_the_checkout(
+    findings: tuple[Finding, ...], run: RunInfo, style: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, str(run.root.parent))
+    report = renderer(style)(findings[:1], run)
+    assert f"{run.root.name}/{findings[0].location.path}" in report
+    monkeypatch.setenv(variable, str(run.root / "elsewhere"))
+    assert f"{run.root.name}/{findings[0].location.path}" not in renderer(style)(findings[:1], run)
+
+
 def test_junit_cases(findings: tuple[Finding, ...], run: RunInfo) -> None:
     root = ElementTree.fromstring(renderer("junit")(findings, run))
     assert root.attrib == {"name": "detlint", "tests": "4", "failures": "3", "errors": "0", "skipped": "1"}

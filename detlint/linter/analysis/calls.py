@@ -361,7 +361,7 @@ def functions_called(inference: Inference, call: ast.Call) -> Iterator[tuple[Mod
             yield found[0], found[1]
 
 
-def argument_of(function: FunctionNode, name: str, call: ast.Call, *, skip_self: bool) -> ast.expr | None:
+def argument_of(function: FunctionNode | ast.Lambda, name: str, call: ast.Call, *, skip_self: bool) -> ast.expr | None:
     """Return what `call` passes for the parameter `name` of `function`, or None where that is not written out.
 
     `apply(x)` of an operator runs its `forward(ctx, x)`.
@@ -370,7 +370,9 @@ def argument_of(function: FunctionNode, name: str, call: ast.Call, *, skip_self:
         if keyword.arg == name:
             return keyword.value
     names = by_place(function.args)
-    if (names[:1] in (["self"], ["cls"]) and skip_self) or (function.name == "forward" and names[:1] == ["ctx"]):
+    if (names[:1] in (["self"], ["cls"]) and skip_self) or (
+        getattr(function, "name", "") == "forward" and names[:1] == ["ctx"]
+    ):
         names = names[1:]
     if name not in names:
         return None

@@ -80,6 +80,10 @@ class Project:
                 self._outlines.drop(source.path)
                 self._imports.pop(source.path, None)
             module = self._by_path[source.path] = self._parsed(source, tree)
+        elif not module.tree.body:  # as another file may have seen it already, which takes what is broken for empty
+            tree = source.tree()
+            if isinstance(tree, SourceProblem):
+                return tree
         self._by_path.move_to_end(source.path, last=False)  # the first to be forgotten, unless others ask for it
         self._name(module)
         return module

@@ -24,6 +24,7 @@ from detlint.linter.randomness.global_draws import Drawn, global_draws, is_repla
 from detlint.linter.randomness.project_seeds import is_seeded_by_others
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
+from detlint.linter.randomness.train_mode_draws import is_never_in_train_mode
 from detlint.linter.randomness.unseeded_runs import runs_unseeded
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
 from detlint.linter.source.names import parameters
@@ -108,10 +109,11 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
             of_library = list(_drawn_seeds(of_library, seeding, library)) or early
         found = [draw for draw in of_library if matters(draw, ctx) and not is_switched_off(draw.node, ctx)]
         found = [draw for draw in found if not _is_for_others(draw.node, ctx)]
+        found = [draw for draw in found if not is_never_in_train_mode(draw.node, ctx)]
         if found:
             first, *more = found
             related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in more[:_RELATED]]
-            repair = None if seeding.of(library) else _seeded(library, ctx)
+            repair = None if seeding.of(library) else _seeded(library, first.node, ctx)
             it = "it before" if first in early else "it"
             yield ctx.finding(first.node, related=related, repair=repair, what=_what(first), it=it)
 
@@ -134,8 +136,9 @@ def _imported_draws(own: Program | None, ctx: Context) -> Iterator[Finding]:
         if draw.library in done or not matters(draw, ctx) or is_switched_off(draw.node, ctx):
             continue
         done.add(draw.library)
-        if runs_unseeded(draw.node, draw.library, ctx):
-            yield ctx.finding(draw.node, what=_what(draw), it="it")
+        unseeded = runs_unseeded(draw.node, draw.library, ctx)
+        if unseeded:
+            yield ctx.finding(draw.node, what=_what(draw), it=unseeded)
 
 
 def _option_seeds(ctx: Context) -> Iterator[Drawn]:
@@ -148,9 +151,9 @@ def _option_seeds(ctx: Context) -> Iterator[Drawn]:
             yield Drawn(part, drawn[0], drawn[1].library)
 
 
-def _seeded(library: str, ctx: Context) -> Repair | None:
+def _seeded(library: str, draw: ast.Call, ctx: Context) -> Repair | None:
     package, line = _SEEDS[library]
-    changes = insert_at_start(ctx.module, package, line)
+    changes = insert_at_start(ctx.module, package, line, draw)
     return unsafe("seed it with a fixed number", *changes) if changes else None
 
 

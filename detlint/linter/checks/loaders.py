@@ -173,7 +173,7 @@ def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
         return not seeding_of(ctx.program).shared("torch") and not is_seeded_by_others(node, ctx)
     if project_seeds_globally(ctx.module) and not among_scripts(ctx.module):
         return False
-    return runs_unseeded(node, "torch", ctx)
+    return runs_unseeded(node, "torch", ctx) == "it"  # a loader that is made early draws when it is gone through
 
 
 @check_file("DET106")

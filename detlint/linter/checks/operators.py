@@ -38,6 +38,7 @@ from detlint.linter.programs.operator_calls import as_launched, operator_calls, 
 from detlint.linter.programs.own_places import adds_to_own_place
 from detlint.linter.programs.timing import is_only_timed, is_speed_test
 from detlint.linter.programs.training import file_trains
+from detlint.linter.programs.used_results import gives_values_alone
 from detlint.linter.randomness.determinism import asks_for_deterministic_algorithms
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, walk
@@ -71,8 +72,9 @@ def deterministic_only_on_request(ctx: Context) -> Iterator[Finding]:
 
 @check_file("DET304")
 def unstable_order(ctx: Context) -> Iterator[Finding]:
-    """Every call whose ties nothing breaks."""
-    yield from _findings(_hazards(ctx), ctx)
+    """Every call whose ties nothing breaks, unless nothing but values is used that ties leave as they are."""
+    hazards = (each for each in _hazards(ctx) if not (each[1].only_indices and gives_values_alone(each[0].node, ctx)))
+    yield from _findings(hazards, ctx)
 
 
 @check_file("DET305")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from detlint.findings import Finding
@@ -13,7 +13,7 @@ from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.repairs import Repair, replace, unsafe, wrap
 from detlint.linter.analysis.testcode import is_unit_test
-from detlint.linter.analysis.values import Kind
+from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.folders import is_just_made
@@ -33,6 +33,7 @@ from detlint.linter.tables.order import order_table
 _THROUGH_ALL = "pathlib.Path.rglob"
 _WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
 _UNORDERED = (Kind.TENSOR, Kind.ARRAY, Kind.MODULE, Kind.INSTANCE)  # what sorted() cannot compare
+_PATH = "pathlib.Path"
 _LISTS = ("os.listdir", "glob.glob")
 _MAX_STEPS = 2
 _TAKEN_OVER = (NUMBERING, CHOICE, PAIRING, SUM, CHECKSUM, WRITING, DRAWS)  # by going through a set, not by keeping it
@@ -102,12 +103,18 @@ def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
     if ctx.module.index.scope_at(node).lookup("sorted") is not None:
         return None  # another function of that name
     held = [element for value in ctx.values(node) for elements in value.elements or () for element in elements]
-    if any(element.kind in _UNORDERED for element in held):
+    if any(element.kind in _UNORDERED and element.type != _PATH for element in held) or _is_mixed(held):
         return None
     parent = ctx.parent(node)
     if isinstance(parent, ast.Call) and len(parent.args) == 1 and "builtins.list" in ctx.callees(parent):
         return unsafe("sort it", replace(parent.func, "sorted"))  # sorted() makes a list itself
     return unsafe("sort it", wrap(node, "sorted"))
+
+
+def _is_mixed(held: Sequence[Value]) -> bool:
+    """`{1, "a", None}`: numbers and texts compare with their like, and functions with nothing."""
+    kinds = {Kind.NUMBER if element.kind is Kind.BOOL else element.kind for element in held}
+    return len(kinds - {Kind.UNKNOWN}) > 1 or not kinds.isdisjoint({Kind.FUNCTION, Kind.CLASS, Kind.NONE})
 
 
 @check_file("DET602")

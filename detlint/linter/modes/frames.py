@@ -28,12 +28,12 @@ class Closure(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """A constructor or function that is being read, the call that runs it, and the frame of that call.
+    """A constructor or function that is being read, or a lambda, the call that runs it, and the frame of that call.
 
     `module` is that of the function, `at` that of the call, None where nobody can ask what is given.
     """
 
-    function: FunctionNode
+    function: FunctionNode | ast.Lambda
     call: ast.Call | None
     caller: Frame | None
     module: Module
@@ -140,7 +140,7 @@ def _none_yet(_: None) -> dict[Frame, list[Frame]]:
     return {}
 
 
-def _base_made(constructor: FunctionNode) -> ast.Call | None:
+def _base_made(constructor: ast.AST) -> ast.Call | None:
     """Return `super().__init__(8)` of a constructor."""
     for part in walk(constructor):
         if isinstance(part, ast.Call) and identifier(part.func) == "__init__" and isinstance(part.func, ast.Attribute):
@@ -155,7 +155,7 @@ def _spread(call: ast.Call) -> list[ast.expr]:
     return [keyword.value for keyword in call.keywords if keyword.arg is None]
 
 
-def _is_only_spread(function: FunctionNode, options: str) -> bool:
+def _is_only_spread(function: ast.AST, options: str) -> bool:
     """`**kwargs`, to which nothing is added on the way."""
     uses = [part for part in walk(function) if isinstance(part, ast.Name) and part.id == options]
     spread = [part.value for part in walk(function) if isinstance(part, ast.keyword) and part.arg is None]

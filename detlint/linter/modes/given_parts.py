@@ -17,7 +17,7 @@ _SETTINGS = frozenset({"int", "float", "bool", "str"})
 _COUNT = re.compile(r"(num|n)_\w+s$")
 
 
-def keeps_given(statement: ast.Assign, function: FunctionNode) -> bool:
+def keeps_given(statement: ast.Assign, function: FunctionNode | ast.Lambda) -> bool:
     """Return whether whoever makes a model hands a part in: `self.net = net`, and no number like `num_layers: int`."""
     given = {argument.arg for argument, default in parameters(function.args) if not _is_setting(argument, default)}
     return identifier(statement.value) in given and any(

@@ -98,8 +98,7 @@ class ModelParts:
         """`norm_layer(8)`, `LAYERS[kind](8)`, where the frame tells what is called; None where that is of no help."""
         made = chosen.node
         if isinstance(made, ast.Lambda):
-            inner = live(made.body, chosen.frame, ())
-            return any(isinstance(part, ast.Call) and self._call(chosen.module, part, chosen.frame) for part in inner)
+            return self._body(chosen.module, made, Frame(made, call, frame, chosen.module, module))
         if isinstance(made, ast.Call) and identifier(made.func) == "partial" and made.args:
             settings = [ast.keyword(word.arg, _folded(chosen._replace(node=word.value))) for word in made.keywords]
             given = [_folded(chosen._replace(node=argument)) for argument in made.args[1:]]

@@ -12,21 +12,37 @@ from detlint.linter.source.names import FUNCTIONS, BindingKind
 _IMPORTS = (ast.Import, ast.ImportFrom)
 
 
-def insert_at_start(module: Module, library: str, template: str) -> tuple[Change, ...]:
+def insert_at_start(module: Module, library: str, template: str, before: ast.AST | None = None) -> tuple[Change, ...]:
     """Put a line before all that a program does; `template` names `library` as `{}`, which is imported if need be.
 
-    Nothing where the program has no such place.
+    So before a class or a function that does something as it is defined, if that is `before`. Nothing where the program
+    has no such place.
     """
-    start = _start(module.tree)
+    start = _earlier(_start(module.tree), _statement_at_top(module, before))
     if start is None:
         return ()
     name = _imported_as(module, library, start)
     if name is not None:
         return (insert_before(start, template.format(name)),)
     first = next((each for each in module.tree.body if isinstance(each, _IMPORTS) and not _is_future(each)), None)
-    if first is None or library in module.index.root.bindings or first.lineno > start.lineno:
+    bound = library in module.index.root.bindings or module.index.root.stars  # `*` may bring any name
+    if first is None or bound or first.lineno > start.lineno:
         return ()
     return insert_before(first, f"import {library}"), insert_before(start, template.format(library))
+
+
+def _statement_at_top(module: Module, node: ast.AST | None) -> ast.stmt | None:
+    """Return the definition at the top of a file that does something, as it is read, where a node stands."""
+    if node is None or module.index.function_at(node) is not None:
+        return None
+    around = [node, *module.index.ancestors(node)]
+    return next((each for each in around if isinstance(each, ast.stmt) and each in module.tree.body), None)
+
+
+def _earlier(start: ast.stmt | None, other: ast.stmt | None) -> ast.stmt | None:
+    if start is None or other is None or other.lineno > start.lineno:
+        return start
+    return other
 
 
 def _start(tree: ast.Module) -> ast.stmt | None:

@@ -92,7 +92,12 @@ def runs_in_eval_only(module: Module, node: ast.AST) -> bool:
 
     So for what comes after `if self.training: return x`.
     """
-    return any(_leads_to_eval(test, holds) for test, holds in module.index.conditions_around(node))
+    return any(_leads_to(test, holds, in_eval=True) for test, holds in module.index.conditions_around(node))
+
+
+def runs_in_training_only(module: Module, node: ast.AST) -> bool:
+    """Return whether `if self.training` leads to `node`, or it comes after `if not self.training: return x`."""
+    return any(_leads_to(test, holds, in_eval=False) for test, holds in module.index.conditions_around(node))
 
 
 def spared_by_mode(module: Module, node: ast.AST) -> bool:
@@ -100,12 +105,15 @@ def spared_by_mode(module: Module, node: ast.AST) -> bool:
     return guarded_by_mode(module, node) and not runs_in_eval_only(module, node)
 
 
-def _leads_to_eval(test: ast.expr, holds: bool) -> bool:
-    """Is it eval mode where a condition holds (or does not): `self.export and fast`, `else` of `self.training or x`?"""
+def _leads_to(test: ast.expr, holds: bool, *, in_eval: bool) -> bool:
+    """Is it eval mode (or train mode) where a condition holds (or does not)?
+
+    `self.export and fast`, `else` of `self.training or x`.
+    """
     if isinstance(test, ast.BoolOp):
         all_alike = isinstance(test.op, ast.And) is holds
-        return all_alike and any(_leads_to_eval(value, holds) for value in test.values)
-    return holds_in_eval_only(test) is holds
+        return all_alike and any(_leads_to(value, holds, in_eval=in_eval) for value in test.values)
+    return holds_in_eval_only(test) is (holds is in_eval)
 
 
 def holds_in_eval_only(test: ast.expr) -> bool | None:

@@ -48,6 +48,11 @@ _AUTOMAGIC = (
 )
 _HELP = r"(?=[\w.*]+\?\??[ \t]*(?:\n|\Z))"
 _LINE_MAGIC = re.compile(rf"[ \t]*(?:(?=[%!?,;/])|{_HELP}|{_AUTOMAGIC})")
+# Line magics that run one line of Python in the notebook's own namespace.
+_TIMED = re.compile(
+    r"[ \t]*(?P<magic>%(?:time|timeit|prun)(?:[ \t]+(?:-[nrp][ \t]*\d+|-[otcq]|--no-raise-error))*[ \t]+)"
+    r"(?!-|(?:for|while|if|with|def|class|try|async)\b)(?=\S)"
+)
 _ASSIGNED_MAGIC = re.compile(r"[ \t]*[A-Za-z_][\w., \t]*(?:\[[^\]\n]*\][ \t]*)?=[ \t]*(?=!|%[A-Za-z_])")
 _TOKEN = re.compile(rf"{STRING}|{COMMENT}|(?P<open>[(\[{{])|(?P<close>[)\]}}])|\\\n|(?P<newline>\n)", re.DOTALL)
 
@@ -165,6 +170,11 @@ def _statements(text: str) -> Iterator[str]:
         if magic is None:
             end = _end_of_statement(text, position)
             yield text[position:end]
+        elif (timed := _TIMED.match(text, position)) and _end_of_statement(text, timed.end()) == (
+            end := _end_of_magic(text, position)
+        ):
+            # A statement that does nothing stands for the magic, as wide as it was: places stay what they are.
+            yield text[position : timed.start("magic")] + "0;".ljust(len(timed["magic"])) + text[timed.end() : end]
         else:
             end = _end_of_magic(text, position)
             kept = magic[0]
