@@ -225,12 +225,16 @@ def _specificity(rule: Rule | _Selectable, selectors: tuple[str, ...]) -> int:
 
 
 def selector_rank(rule: Rule | _Selectable, selector: str) -> int:
-    """How exactly does one selector name the rule? 0: not at all; a code or name goes before any prefix."""
+    """How exactly does one selector name the rule, in lower or upper case?
+
+    0: not at all; a code or name goes before any prefix.
+    """
     if selector == "ALL":
         return 1
-    if selector in (rule.code, rule.name):
+    code = selector.upper()
+    if code == rule.code or selector.lower() == rule.name:
         return 1 + len(rule.code)
-    return 1 + len(selector) if _PREFIX.fullmatch(selector) and rule.code.startswith(selector) else 0
+    return 1 + len(code) if _PREFIX.fullmatch(code) and rule.code.startswith(code) else 0
 
 
 def _silenced_here(config: Config, path: Path) -> tuple[str, ...]:

@@ -313,7 +313,7 @@ def test_files_outside_the_root_have_no_ignores_of_their_own(tmp_path: Path) -> 
         (Settings(select=("DET210",)), "--select: unknown rule 'DET210'; did you mean 'DET20"),
         (Settings(ignore=("mising-eval",)), "--ignore: unknown rule 'mising-eval'; did you mean 'missing-eval'?"),
         (Settings(extend_select=("DET9",)), "--extend-select: unknown rule 'DET9'"),
-        (Settings("a.toml", select=("det201",)), "a.toml: select: unknown rule 'det201'"),
+        (Settings("a.toml", select=("det2o1",)), "a.toml: select: unknown rule 'det2o1'"),
         (Settings("a.toml", select=("",)), "a.toml: select: unknown rule ''"),
         (
             Settings("a.toml", per_file_ignores=(("t/*", ("E501",)),)),

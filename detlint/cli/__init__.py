@@ -15,7 +15,6 @@ from typing import NoReturn
 
 import click
 from click.shell_completion import CompletionItem
-from click.utils import PacifyFlushWrapper
 
 from detlint.errors import DetlintError, UsageError, did_you_mean
 from detlint.version import __version__
@@ -114,8 +113,10 @@ def main(args: list[str] | None = None) -> NoReturn:
     except DetlintError as error:
         code = _fail(str(error))
     except (Exception, SystemExit) as error:  # the last door: never confuse a crash with "findings", which is 1
-        if isinstance(error, SystemExit) and (_COMPLETE in os.environ or isinstance(sys.stdout, PacifyFlushWrapper)):  # type: ignore[arg-type]
-            sys.exit(error.code if _COMPLETE in os.environ else 2)  # click's own ways out: completion, a closed pipe
+        if isinstance(error, SystemExit) and _COMPLETE in os.environ:
+            raise
+        if isinstance(error, SystemExit) and getattr(error.__context__, "errno", None) == errno.EPIPE:
+            sys.exit(2)  # click has noticed before us that whoever read the report has seen enough
         if debug:
             raise
         if isinstance(error, OSError) and error.filename is None and error.errno in _STREAM_ERRORS:

@@ -327,7 +327,7 @@ class Flow:
         # A walrus or an assignment target may stand before the name in its own block.
         before = [
             binding
-            for binding in bindings
+            for binding in (bindings if self._index.of_type(ast.NamedExpr) else ())
             if isinstance(self._index.parents.get(binding.node), ast.NamedExpr)
             and isinstance(binding.value, ast.expr)
             and self._block_at(binding.node) is block
@@ -339,15 +339,8 @@ class Flow:
 
     def uses(self, binding: Binding) -> tuple[ast.Name, ...]:
         """Return the loads of the name that `binding` can reach, in source order, closures included."""
-        found = []
-        for node in self._index.names_used.get(binding.name, ()):
-            if not isinstance(node, ast.Name):
-                continue
-            if self._index.scope_at(node).lookup(node.id) is not self.scope:
-                continue
-            if binding in self.definitions(node):
-                found.append(node)
-        return tuple(found)
+        uses = self._index.uses_in(self.scope, binding.name)
+        return tuple(use for use in uses if binding in self.definitions(use))
 
     def _nested(self, node: ast.AST) -> bool:
         """Return whether `node` runs later, in a function or lambda inside this body."""

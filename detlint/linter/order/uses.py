@@ -86,9 +86,11 @@ class OrderUses:
         scope = index.scope_at(container).lookup(container.id) if isinstance(container, ast.Name) else None
         if scope is None or not isinstance(container, ast.Name):
             return False
-        uses = [use for use in index.names_used[container.id] if index.scope_at(use).lookup(container.id) is scope]
-        reads = [use for use in uses if isinstance(use, ast.Name) and isinstance(use.ctx, ast.Load)]
-        others = [use for use in reads if not isinstance(index.parents[use], (ast.Attribute, ast.If))]
+        others = [
+            use
+            for use in index.uses_in(scope, container.id)
+            if not isinstance(index.parents[use], (ast.Attribute, ast.If))
+        ]
         return bool(others) and all(map(self._tracer.shown, others))
 
     def _runs_for_each(self, given: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:

@@ -117,12 +117,13 @@ def _takes_state(draw: Drawn) -> bool:
 def _given(draw: Drawn, ctx: Context) -> Ignored | None:
     """`def part(rows, seed): return rows.sample(n)`: is there a parameter that seeds nothing which this draws from?"""
     for function in (parent for parent in ctx.ancestors(draw.node) if isinstance(parent, FUNCTIONS)):
-        names = [part for part in walk(function) if isinstance(part, ast.Name)]
+        seeds = [pair for pair in parameters(function.args) if _could_seed(pair[0].arg, draw)]
+        names = [part for part in walk(function) if isinstance(part, ast.Name)] if seeds else []
         if not _WHOLE.isdisjoint(name.id for name in names):
             continue
-        for argument, default in parameters(function.args):
+        for argument, default in seeds:
             reads = [name for name in names if name.id == argument.arg]
-            if not _could_seed(argument.arg, draw) or (reads and draw.library != "numpy"):
+            if reads and draw.library != "numpy":
                 continue
             if not all(_keeps_to_itself(read, ctx) for read in reads):
                 continue

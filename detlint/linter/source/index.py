@@ -38,6 +38,7 @@ class Index(NodeLists):
         self.parents: dict[ast.AST, ast.AST] = {}
         self.scopes: dict[ast.AST, Scope] = {}
         self._name_scopes: dict[ast.AST, Scope] = {}
+        self._uses: dict[str, dict[Scope | None, list[ast.Name]]] = {}  # of each name, by the scope that binds it
         builder = ScopeBuilder(module_name, is_package)
         self.root = builder.enter(tree, None)
         self.scopes[tree] = self.root
@@ -123,6 +124,7 @@ class Index(NodeLists):
 
     def forget(self) -> None:
         """Free the scopes, whose bindings refer back to them."""
+        self._uses.clear()
         for scope in self.scopes.values():
             scope.bindings.clear()
 
@@ -185,10 +187,17 @@ class Index(NodeLists):
 
     def uses_of(self, name: ast.Name) -> Iterator[ast.Name]:
         """Yield every read of the variable that `name` means, wherever in its scope, under other definitions too."""
-        owner = self.scope_at(name).lookup(name.id)
-        for use in self.names_used.get(name.id, ()):
-            if isinstance(use, ast.Name) and self.scope_at(use).lookup(use.id) is owner:
-                yield use
+        yield from self.uses_in(self.scope_at(name).lookup(name.id), name.id)
+
+    def uses_in(self, owner: Scope | None, name: str) -> Sequence[ast.Name]:
+        """Return every read of a name that a scope binds, or no scope at all, in source order."""
+        by_scope = self._uses.get(name)
+        if by_scope is None:
+            by_scope = self._uses[name] = {}
+            for use in self.names_used.get(name, ()):
+                if isinstance(use, ast.Name):
+                    by_scope.setdefault(self.scope_at(use).lookup(name), []).append(use)
+        return by_scope.get(owner, ())
 
     def entry_of(self, use: ast.expr) -> ast.expr:
         """Return the whole `rows[0][1]` around a use of `rows`, or the use where nothing of it is taken."""
