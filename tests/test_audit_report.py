@@ -54,7 +54,7 @@ def passed() -> detlint.AuditReport:
 
 @pytest.fixture(scope="module")
 def traced() -> detlint.AuditReport:
-    return detlint.audit(nn.Dropout(0.5), torch.ones(2, 4), execute=False)
+    return detlint.audit(nn.Dropout(0.5).eval(), torch.ones(2, 4), execute=False)
 
 
 @pytest.fixture(params=["failed", "passed", "traced"])

@@ -115,7 +115,7 @@ def main(args: list[str] | None = None) -> NoReturn:
     except (Exception, SystemExit) as error:  # the last door: never confuse a crash with "findings", which is 1
         if isinstance(error, SystemExit) and _COMPLETE in os.environ:
             raise
-        if isinstance(error, SystemExit) and getattr(error.__context__, "errno", None) == errno.EPIPE:
+        if isinstance(error, SystemExit) and type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
             sys.exit(2)  # click has noticed before us that whoever read the report has seen enough
         if debug:
             raise

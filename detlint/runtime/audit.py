@@ -117,15 +117,10 @@ def audit(
             workspace=os.environ.get("CUBLAS_WORKSPACE_CONFIG", ""),
         )
         session = _Session(case, Runner(guard), options, catalogue, progress or _silent)
-        results: dict[str, ProbeResult] = {}
-        found: tuple[Finding, ...] = ()
-        if execute:
-            trace, results = session.run(names)
-        else:
-            trace, found = session.imagine()
+        trace, results = session.run(names) if execute else session.imagine()
         hazards = catalogue.findings(trace.events)
         results = {name: _with_finding(result, catalogue, training) for name, result in results.items()}
-        found += tuple(finding for result in results.values() for finding in result.findings)
+        found = tuple(finding for result in results.values() for finding in result.findings)
     diverged = next((r.first_divergence for r in results.values() if r.first_divergence is not None), None)
     captured = LazyCapture(None, Capture(None, "", "nothing was executed"))
     if execute:
@@ -200,8 +195,8 @@ class _Session:
             self.blind_spots += (f"judged by an error bound, not in float64: {self._reference.reason}",)
         return base.trace, results
 
-    def imagine(self) -> tuple[Trace, tuple[Finding, ...]]:
-        """Trace with fake tensors and judge the trace alone: no memory, no values."""
+    def imagine(self) -> tuple[Trace, dict[str, ProbeResult]]:
+        """Trace with fake tensors and judge the trace alone, as far as probes can: no memory, no values."""
         trace = self._first(lambda: imagine(self._case))
         self.blind_spots = ("nothing was executed: operators were traced with fake tensors",)
         if trace.supposed:
@@ -209,9 +204,14 @@ class _Session:
                 f"values were not known at {', '.join(trace.supposed)}: "
                 "checks were taken to pass, masks to select everything",
             )
-        inspections = [probe for probe in PROBES.values() if isinstance(probe, Inspection)]
-        wanted = [probe for probe in inspections if probe.skip_reason(self._case) is None]
-        return trace, tuple(finding for probe in wanted for finding in probe.inspect(self._case, trace))
+        inspections = {name: probe for name, probe in PROBES.items() if isinstance(probe, Inspection)}
+        found = {
+            name: probe.inspect(self._case, trace)
+            for name, probe in inspections.items()
+            if probe.skip_reason(self._case) is None
+        }
+        skipped = ProbeResult("", Verdict.SKIPPED, reason="nothing was executed")
+        return trace, {name: replace(skipped, name=name, findings=findings) for name, findings in found.items()}
 
     def _first(self, run: Callable[[], _Result], hint: str = "") -> _Result:
         try:

@@ -24,6 +24,7 @@ _HIDING_NOTHING: Final = (torch.Tensor, *_PLAIN)
 _OTHER_THINGS: Final = (type, torch.nn.Module, ModuleType)
 """Objects that are no part of a result, whatever their attributes hold."""
 
+_AS_ARGUMENT: Final = ": write (batch,) if the model takes it as one argument"
 _AS_TUPLE: Final = ": write (batch,) if the model takes it as one argument, tuple(batch) if as several"
 
 
@@ -74,7 +75,7 @@ def as_sample(value: object) -> Sample:
         return Sample((), dict(value))
     raise AuditError(
         f"sample: expected a tensor, a tuple of arguments, a dict of keyword arguments or detlint.Sample, "
-        f"got {type(value).__name__}{_AS_TUPLE * isinstance(value, list)}"
+        f"got {type(value).__name__}{_AS_TUPLE if isinstance(value, list) else _AS_ARGUMENT}"
     )
 
 

@@ -114,6 +114,13 @@ def test_dropout_that_is_always_on_is_named_in_bert() -> None:
     assert finding.location.path == __file__
 
 
+@pytest.mark.parametrize("execute", [True, False])
+def test_a_forgotten_eval_fails_the_audit_whether_it_runs_or_not(execute: bool) -> None:
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5))
+    assert not audited(model, X, "mode", execute=execute).ok
+    assert audited(model.eval(), X, "mode", execute=execute).ok
+
+
 def test_dropout_is_named_in_a_model_that_varies_by_itself() -> None:
     """Where runs differ anyway, another seed proves nothing: the draw is named from what ran."""
     model = nn.Sequential(Functional(lambda x: F.dropout(x, 0.5)), OwnRandom()).eval()
