@@ -28,6 +28,7 @@ from detlint.randomness import LIBRARIES, Seeder, load_sources
 # Folders of programs that show a library.
 _SHOWCASE = re.compile(r"(examples?|notebooks?|docs?|tutorials?|demos?|benchmarks?|samples?|recipes?)", re.IGNORECASE)
 _HELPER_DEPTH = 4
+_RARE = "full_determinism"  # of the many options of transformers' trainer one that hardly anybody hands on unseen
 _DEVICES = ("torch.cuda.", "torch.mps.", "torch.xpu.", "torch.npu.")
 # The name by which a process learns which of its group it is.
 _RANK = re.compile(r"(^|_)rank$|(^|_)process_index$|(^|\.)get_(world_)?rank$", re.IGNORECASE)
@@ -224,8 +225,8 @@ class Seeding:
                     argument = Call(call, request.call).argument(request.parameter)
                     if argument.given and argument.value is not None:
                         found.append(argument.value)
-                    elif argument.hidden and may_be_spread(module, call, request.parameter):
-                        found.append(call)
+                    elif request.parameter != _RARE and argument.hidden:
+                        found += [call] if may_be_spread(module, call, request.parameter) else []
             for call in calls_named(module, ("set_defaults",)):  # of a parser, whatever it is called
                 if identifier(call.func) == "set_defaults":
                     found += [keyword.value for keyword in call.keywords if keyword.arg == "deterministic"]
