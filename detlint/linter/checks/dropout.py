@@ -164,7 +164,9 @@ def handwritten_dropout_always_on(function: ast.FunctionDef, ctx: Context) -> It
     drops = [
         mask
         for mask in _steady_masks(function, ctx)
-        if named or any(_says_drop(leaf) for rate in mask.rates for leaf in rate_leaves(rate, ctx))
+        if named
+        or any(_says_drop(leaf) for rate in mask.rates for leaf in rate_leaves(rate, ctx))
+        or any(_is_made_up_for(rate, function) for rate in mask.rates)
     ]
     for mask in drops if drops and _runs_in_both_modes(function, ctx) else ():
         yield ctx.finding(mask.draw, call="this hand-written dropout", state="nothing asks for the mode")
@@ -176,6 +178,13 @@ def _is_layer(owner: ast.ClassDef, ctx: Context) -> bool:
 
 def _says_drop(rate: ast.expr) -> bool:
     return _DROPPED.search(identifier(rate)) is not None
+
+
+def _is_made_up_for(rate: ast.expr, function: ast.FunctionDef) -> bool:
+    """`x * mask / (1 - self.p)`: only what drops divides by what is left, whatever the rate is called."""
+    left = {ast.unparse(rate), f"1 - {ast.unparse(rate)}", f"1.0 - {ast.unparse(rate)}"}
+    divisions = (part for part in walk(function) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div))
+    return any(ast.unparse(division.right) in left for division in divisions)
 
 
 def _reads_own_mode(owner: ast.ClassDef) -> bool:
