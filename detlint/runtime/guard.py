@@ -10,7 +10,7 @@ import torch
 from detlint.errors import one_line
 from detlint.runtime.digests import is_plain
 from detlint.runtime.generators import read_generators, write_generators
-from detlint.runtime.held import Content, Held, Stream, TensorState, memory_of, parts_of
+from detlint.runtime.held import Array, Content, Held, Stream, TensorState, memory_of, parts_of
 from detlint.runtime.settings import read_settings, write_settings
 from detlint.runtime.surroundings import surroundings
 from detlint.runtime.targets import named_modules, named_tensors
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _MOST: Final = 50_000
 """Containers and objects that are looked into; a data set can hold any number of them."""
+_MOST_BYTES: Final = 2**28
+"""Bytes of arrays that are copied, all together."""
 
 
 class Guard:
@@ -49,11 +51,17 @@ class Guard:
             self._hold(name, tensor, copied=not isinstance(tensor, torch.nn.Parameter))
         met: set[int] = set()
         parts = (part for path, module in named_modules(self._roots) for part in parts_of(path, module, met))
+        arrays = 0
         for part in islice(chain(parts, surroundings(self._model, self._roots, met)), _MOST):
             if isinstance(part, tuple):
                 self._hold(*part, copied=False)
-            else:
-                self._parts.append(part)
+                continue
+            if isinstance(part, Array):
+                arrays += part.size
+                if arrays > _MOST_BYTES:
+                    continue
+                part.save()
+            self._parts.append(part)
         return self
 
     def __exit__(

@@ -202,12 +202,16 @@ class Stream:
 
 
 class Array:
-    """The bytes of a NumPy array."""
+    """The bytes of a NumPy array; `size` of them are copied by `save`, which comes first."""
 
     def __init__(self, name: str, array: Any) -> None:
         self.name = name
         self._array = array
-        self._before = array.copy()
+        self.size: int = array.nbytes
+
+    def save(self) -> None:
+        """Copy the bytes: nobody tells when another library writes to them."""
+        self._before = self._array.copy()
 
     def changed(self) -> Iterator[str]:
         """Yield the name if the bytes are others now."""
@@ -299,12 +303,12 @@ def parts_of(name: str, module: torch.nn.Module, met: set[int]) -> Iterator[Part
             yield from parts_within(below(name, attribute), value, met)
 
 
-def parts_within(name: str, value: object, met: set[int]) -> Iterator[Part]:
-    """Yield what can change of a value and of all that it holds, however deep; what was `met` is left out.
+def parts_within(name: str, value: object, met: set[int], depth: int = 0) -> Iterator[Part]:
+    """Yield what can change of a value and of all that it holds, `_DEEPEST` levels deep; what was `met` is left out.
 
     Containers and plain objects are looked into, but no modules, classes and functions, and nothing of Python's own.
     """
-    if id(value) in met or not _can_change(value):
+    if id(value) in met or depth > _DEEPEST or not _can_change(value):
         return
     met.add(id(value))
     if isinstance(value, torch.Tensor):
@@ -313,7 +317,7 @@ def parts_within(name: str, value: object, met: set[int]) -> Iterator[Part]:
         if not isinstance(value, random.SystemRandom):  # which has no state
             yield Stream(name, value)
     elif np is not None and isinstance(value, np.ndarray):
-        if value.flags.writeable and not value.dtype.hasobject and value.nbytes <= _LARGEST_ARRAY:
+        if value.flags.writeable and not value.dtype.hasobject:
             yield Array(name, value)
     elif isinstance(value, (tuple, *_CONTAINERS)):
         if not isinstance(value, tuple):
@@ -321,11 +325,11 @@ def parts_within(name: str, value: object, met: set[int]) -> Iterator[Part]:
         items = dict.items(value) if isinstance(value, dict) else enumerate(value)
         for key, item in [*items]:
             if _can_change(item):
-                yield from parts_within(f"{name}[{_short(key)}]", item, met)
+                yield from parts_within(f"{name}[{_short(key)}]", item, met, depth + 1)
     else:
         yield Attributes(name, value)
         for attribute, item in [*vars(value).items()]:
-            yield from parts_within(below(name, attribute), item, met)
+            yield from parts_within(below(name, attribute), item, met, depth + 1)
 
 
 def _can_change(value: object) -> bool:
@@ -361,8 +365,8 @@ _LOOKED_INTO: Final = (*_CONTAINERS, tuple, torch.Tensor, *_GENERATORS, *(() if 
 _OBJECTS: Final = (torch.optim.Optimizer, SimpleNamespace, Namespace)
 """Objects of torch and Python that hold what changes."""
 _OPAQUE: Final = (type, torch.nn.Module, ModuleType, FunctionType, MethodType)
-_LARGEST_ARRAY: Final = 2**26
-"""Bytes of an array that is copied; data sets lie in larger ones."""
+_DEEPEST: Final = 100
+"""Containers and objects within each other: a list that is linked by hand can be as long as Python lets it be."""
 _REGISTRIES: Final = ("_parameters", "_buffers", "_modules")
 _HOUSEKEEPING: Final = frozenset(name for name in torch.nn.Module().__dict__ if name.startswith("_"))
 

@@ -16,6 +16,7 @@ from torch import nn
 from torch.utils._pytree import tree_map_only
 
 from detlint.errors import AuditError
+from detlint.runtime import guard
 from detlint.runtime.audit import audit
 from detlint.runtime.flags import read_flags
 from detlint.runtime.guard import Guard
@@ -372,3 +373,33 @@ def test_settings_are_put_back_between_runs() -> None:
 
     audit(Remembering(change), torch.ones(1), probes="repeat")
     assert set(seen) == {torch.float32}
+
+
+class Link:
+    """One of many objects that hold each other."""
+
+    def __init__(self, after: object) -> None:
+        self.after = after
+
+
+def test_objects_that_hold_each_other_for_long_are_borne() -> None:
+    model = nn.Linear(8, 8)
+    model.chain = None  # type: ignore[assignment]
+    for _ in range(5_000):
+        model.chain = Link(model.chain)  # type: ignore[assignment]
+    model.ring = Link(None)  # type: ignore[assignment]
+    model.ring.after = model.ring
+    assert audit(model, torch.ones(2, 8), probes=["repeat", "history"]).ok
+
+
+def test_a_generator_without_a_state_is_borne() -> None:
+    model = nn.Linear(8, 8)
+    model.source = random.SystemRandom()  # type: ignore[assignment]
+    assert audit(model, torch.ones(2, 8), probes=["repeat"]).ok
+
+
+def test_large_data_is_not_copied_but_the_audit_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "_MOST_BYTES", 100)
+    model = nn.Linear(8, 8)
+    model.rows = [np.zeros(10), np.zeros(10)]  # type: ignore[assignment]
+    assert audit(model, torch.ones(2, 8), probes=["repeat", "history"]).ok
