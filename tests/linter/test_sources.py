@@ -109,6 +109,13 @@ def test_location_of_a_module_is_the_start_of_the_file() -> None:
         pytest.param("print 'x'\n", (1, 1), "Python 2 syntax", id="Python 2 print"),
         pytest.param("exec 'x' in d\n", None, "Python 2 syntax", id="Python 2 exec"),
         pytest.param("try:\n    x\nexcept E, e:\n    pass\n", (3, 8), "Python 2 syntax", id="Python 2 except"),
+        pytest.param(
+            "try:\n    x\nexcept ValueError, TypeError:\n    pass\n",
+            None,
+            "came with 3.14",
+            id="two exceptions",
+            marks=pytest.mark.skipif(sys.version_info >= (3, 14), reason="is Python here"),
+        ),
         pytest.param("raise E, 'no'\n", None, "Python 2 syntax", id="Python 2 raise"),
         pytest.param("x = 0777\n", None, "Python 2 syntax", id="Python 2 octal"),
         pytest.param("x = `y`\n", None, "Python 2 syntax", id="Python 2 backticks"),

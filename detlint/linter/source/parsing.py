@@ -32,6 +32,8 @@ _NEWER: tuple[tuple[tuple[int, int], re.Pattern[str]], ...] = (
     # One whose replacement field goes on in the next line.
     ((3, 12), re.compile(r"""\b[rR]?[fF][rR]?(["'])(?!\1)(?:(?!\1).)*\{[^}"']*$""")),
     ((3, 14), re.compile(r"""\b(?:[rR][tT]|[tT][rR]?)["']|^\s*except\s+\w[\w.]*(?:\s*,\s*\w[\w.]*){2,}\s*:""")),
+    # In Python 2 a name for the exception stands behind the comma, and those are in lower case.
+    ((3, 14), re.compile(r"^\s*except\s+\w[\w.]*\s*,\s*(?:\w+\.)*[A-Z]\w*\s*:")),
 )
 _NEWER_MESSAGE = "f-string expression part cannot include"
 _TOO_DEEP = ("too many nested parentheses", "too many levels of indentation", "too many statically nested blocks")
