@@ -10,7 +10,9 @@ import torch
 from detlint.errors import one_line
 from detlint.runtime.digests import is_plain
 from detlint.runtime.generators import read_generators, write_generators
-from detlint.runtime.held import Array, Content, Held, Stream, TensorState, memory_of, parts_of
+from detlint.runtime.held import Content, Held, TensorState, memory_of
+from detlint.runtime.held_numbers import Array, Stream
+from detlint.runtime.parts import parts_of
 from detlint.runtime.settings import read_settings, write_settings
 from detlint.runtime.surroundings import surroundings
 from detlint.runtime.targets import named_modules, named_tensors

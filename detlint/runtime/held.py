@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import operator
-import random
-import sys
-from argparse import Namespace
 from collections import OrderedDict, deque
-from collections.abc import Callable
-from types import FunctionType, MethodType, ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from detlint.runtime.digests import Digester, is_plain
-
-try:
-    import numpy as np
-except ImportError:  # torch runs without NumPy
-    np = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from detlint.runtime.events import Digest
-
-
-def _bit_state(generator: Any) -> Any:
-    return copy.deepcopy(generator.bit_generator.state)
-
-
-def _set_bit_state(generator: Any, state: Any) -> None:
-    generator.bit_generator.state = state
 
 
 class Held(Protocol):
@@ -144,7 +124,7 @@ class Attributes:
         """Yield attributes that are other objects now, or other values where they are plain; torch's own left out."""
         for name in sorted(self._now.keys() | self._before.keys()):
             both = name in self._now and name in self._before
-            if name not in _HOUSEKEEPING and not (both and _same(self._before[name], self._now[name])):
+            if name not in HOUSEKEEPING and not (both and _same(self._before[name], self._now[name])):
                 yield below(self.name, name)
 
     def restore(self) -> None:
@@ -175,57 +155,6 @@ class Names:
                 self._now[name] = before
             else:
                 self._now.pop(name, None)
-
-
-class Stream:
-    """Where a random generator stands: one of torch, of Python or of NumPy."""
-
-    def __init__(self, name: str, generator: Any) -> None:
-        self.name = name
-        self._generator = generator
-        self._read, self._write = next(ways for kind, ways in _STREAMS.items() if isinstance(generator, kind))
-        self._before = self._read(generator)
-
-    def changed(self) -> Iterator[str]:
-        """Yield the name if numbers were drawn, or if it was seeded."""
-        if not self._stands():
-            yield self.name
-
-    def restore(self) -> None:
-        """Put it back to where it stood."""
-        if not self._stands():
-            self._write(self._generator, self._before)
-
-    def _stands(self) -> bool:
-        now = tree_leaves(self._read(self._generator))
-        return len(now) == len(tree_leaves(self._before)) and all(map(_equal, tree_leaves(self._before), now))
-
-
-class Array:
-    """The bytes of a NumPy array; `size` of them are copied by `save`, which comes first."""
-
-    def __init__(self, name: str, array: Any) -> None:
-        self.name = name
-        self._array = array
-        self.size: int = array.nbytes
-
-    def save(self) -> None:
-        """Copy the bytes: nobody tells when another library writes to them."""
-        self._before = self._array.copy()
-
-    def changed(self) -> Iterator[str]:
-        """Yield the name if the bytes are others now."""
-        if not self._intact():
-            yield self.name
-
-    def restore(self) -> None:
-        """Write the copy back."""
-        if not self._intact():
-            self._array[...] = self._before
-
-    def _intact(self) -> bool:
-        same: bool = self._array.tobytes() == self._before.tobytes()
-        return same
 
 
 class Container:
@@ -283,106 +212,19 @@ class Housekeeping(Container):
         yield from ()
 
 
-Part: TypeAlias = "Held | tuple[str, torch.Tensor]"
-"""A piece, or a tensor with its name, of which there may be one already."""
-
-
-def parts_of(name: str, module: torch.nn.Module, met: set[int]) -> Iterator[Part]:
-    """Yield what a module consists of: its attributes, and what can change among them.
-
-    Parameters and buffers are only counted (`Registry`): the module itself tells which tensors those are.
-    """
-    yield Attributes(name, module)
-    for attribute, value in module.__dict__.items():
-        if attribute in _REGISTRIES and isinstance(value, dict):
-            yield Registry(name, value)
-        elif attribute in _HOUSEKEEPING:
-            if isinstance(value, _CONTAINERS):
-                yield Housekeeping(below(name, attribute), value)
-        else:
-            yield from parts_within(below(name, attribute), value, met)
-
-
-def parts_within(name: str, value: object, met: set[int], depth: int = 0) -> Iterator[Part]:
-    """Yield what can change of a value and of all that it holds, `_DEEPEST` levels deep; what was `met` is left out.
-
-    Containers and plain objects are looked into, but no modules, classes and functions, and nothing of Python's own.
-    """
-    if id(value) in met or depth > _DEEPEST or not _can_change(value):
-        return
-    met.add(id(value))
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif isinstance(value, _GENERATORS):
-        if not isinstance(value, random.SystemRandom):  # which has no state
-            yield Stream(name, value)
-    elif np is not None and isinstance(value, np.ndarray):
-        if value.flags.writeable and not value.dtype.hasobject:
-            yield Array(name, value)
-    elif isinstance(value, (tuple, *_CONTAINERS)):
-        if not isinstance(value, tuple):
-            yield Container(name, value)
-        items = dict.items(value) if isinstance(value, dict) else enumerate(value)
-        for key, item in [*items]:
-            if _can_change(item):
-                yield from parts_within(f"{name}[{_short(key)}]", item, met, depth + 1)
-    else:
-        yield Attributes(name, value)
-        for attribute, item in [*vars(value).items()]:
-            yield from parts_within(below(name, attribute), item, met, depth + 1)
-
-
-def _can_change(value: object) -> bool:
-    if isinstance(value, _LOOKED_INTO):
-        return True
-    if isinstance(value, _OPAQUE) or not isinstance(getattr(value, "__dict__", None), dict):
-        return False
-    home = type(value).__module__.partition(".")[0]
-    return isinstance(value, _OBJECTS) or (home not in sys.stdlib_module_names and home not in ("torch", "numpy"))
-
-
-def _short(key: object) -> str:
-    return repr(key) if isinstance(key, (str, int, float, tuple)) else type(key).__name__
-
-
 def below(path: str, name: str) -> str:
     """Return the path of what a module holds under a name."""
     return f"{path}.{name}" if path else name
 
 
 _ABSENT: Final = object()
-_CONTAINERS: Final = (list, dict, set, deque)
-_STREAMS: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], object]]]] = {
-    torch.Generator: (torch.Generator.get_state, torch.Generator.set_state),
-    random.Random: (random.Random.getstate, random.Random.setstate),
-}
-"""Generators, and how to read and to write where they stand."""
-if np is not None:
-    _STREAMS[np.random.Generator] = (_bit_state, _set_bit_state)
-    _STREAMS[np.random.RandomState] = (np.random.RandomState.get_state, np.random.RandomState.set_state)
-_GENERATORS: Final = tuple(_STREAMS)
-_LOOKED_INTO: Final = (*_CONTAINERS, tuple, torch.Tensor, *_GENERATORS, *(() if np is None else (np.ndarray,)))
-_OBJECTS: Final = (torch.optim.Optimizer, SimpleNamespace, Namespace)
-"""Objects of torch and Python that hold what changes."""
-_OPAQUE: Final = (type, torch.nn.Module, ModuleType, FunctionType, MethodType)
-_DEEPEST: Final = 100
-"""Containers and objects within each other: a list that is linked by hand can be as long as Python lets it be."""
-_REGISTRIES: Final = ("_parameters", "_buffers", "_modules")
-_HOUSEKEEPING: Final = frozenset(name for name in torch.nn.Module().__dict__ if name.startswith("_"))
-
-
-def _equal(one: object, two: object) -> bool:
-    """Are two pieces of the state of a generator the same: numbers, names, tensors or arrays?"""
-    if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor):
-        return torch.equal(one, two)
-    if np is not None and isinstance(one, np.ndarray):
-        return np.array_equal(one, two)  # type: ignore[arg-type]
-    return one == two
+CONTAINERS: Final = (list, dict, set, deque)
+HOUSEKEEPING: Final = frozenset(name for name in torch.nn.Module().__dict__ if name.startswith("_"))
 
 
 def _kind(container: object) -> Any:
     """Return the built-in class whose methods change a container."""
-    return next(kind for kind in (OrderedDict, *_CONTAINERS) if isinstance(container, kind))
+    return next(kind for kind in (OrderedDict, *CONTAINERS) if isinstance(container, kind))
 
 
 def _identical(one: Collection[object], two: Collection[object]) -> bool:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
-from detlint.runtime.held import Names, parts_within
+from detlint.runtime.held import Names
+from detlint.runtime.parts import parts_within
 from detlint.runtime.targets import named_modules, names_in, used_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from detlint.runtime.held import Part
+    from detlint.runtime.parts import Part
 
 _MOST_FUNCTIONS: Final = 1000
 """Functions whose code is read; a library can lead from any of them to all."""

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from detlint.linter.analysis.arithmetic import combined
 from detlint.linter.analysis.calls import call_values, returned
 from detlint.linter.analysis.classes import AttributeWrite, ClassInfo
 from detlint.linter.analysis.dicts import written_items
@@ -222,31 +223,7 @@ class Inference:
             yield self.made(Kind.BOOL, node)
 
     def _binary(self, node: ast.BinOp) -> Iterable[Value]:
-        yield from self.combine(self.values(node.left), self.values(node.right), node.op, node)
-
-    def combine(
-        self, left: tuple[Value, ...], right: tuple[Value, ...], op: ast.operator, node: ast.AST
-    ) -> Iterator[Value]:
-        sides = (*left, *right)
-        for kind in (Kind.TENSOR, Kind.ARRAY):
-            found = [value for value in sides if value.kind is kind]
-            if found:
-                numbers = [*found, *(value for value in sides if value.kind is Kind.NUMBER)]
-                yield self.made(kind, node, dtype=_arithmetic_dtype(numbers, op))
-                return
-        kinds = {value.kind for value in sides}
-        if isinstance(op, ast.Div) and (any(value.type == "pathlib.Path" for value in sides) or _joins(left, right)):
-            yield self.made(Kind.INSTANCE, node, "pathlib.Path")
-        elif kinds == {Kind.NUMBER}:
-            yield self.made(Kind.NUMBER, node, dtype=_arithmetic_dtype(list(sides), op))
-        elif isinstance(op, ast.Mod) and {value.kind for value in left} == {Kind.STRING}:
-            yield self.made(Kind.STRING, node)
-        elif len(kinds) == 1 and kinds <= {Kind.LIST, Kind.TUPLE, Kind.STRING, Kind.SET}:
-            yield self.made(kinds.pop(), node)
-        elif Kind.SET in kinds and isinstance(op, (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)):
-            yield self.made(Kind.SET, node)
-        else:
-            yield UNKNOWN
+        yield from combined(self, self.values(node.left), self.values(node.right), node.op, node)
 
     def _name(self, node: ast.Name) -> Iterable[Value]:
         bindings = self.module.definitions(node)
@@ -289,7 +266,7 @@ class Inference:
             return (UNKNOWN,)
         others = [b for b in binding.of_same_name if b.kind is not BindingKind.AUGMENTED]
         before = tuple(value for other in others for value in self.bound(other)) or (UNKNOWN,)
-        return tuple(self.combine(before, self.values(statement.value), statement.op, statement))
+        return tuple(combined(self, before, self.values(statement.value), statement.op, statement))
 
     def reference(self, name: str, node: ast.AST) -> Iterator[Value]:
         definition = self.module.project.definition(name)
@@ -391,22 +368,6 @@ class Inference:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         items = written_items(self.module, node.value) if isinstance(key, str) else None
         return items.get(str(key)) if items is not None else None
-
-
-def _joins(left: tuple[Value, ...], right: tuple[Value, ...]) -> bool:
-    """`folder / "samples"`: nothing but a path is divided by text."""
-    untyped = all(value.kind is Kind.UNKNOWN and not value.type for value in left)
-    return bool(left and right) and untyped and all(value.kind is Kind.STRING for value in right)
-
-
-def _arithmetic_dtype(operands: list[Value], op: ast.operator) -> str | None:
-    dtypes = [value.dtype for value in operands]
-    floating = next((value.dtype for value in operands if value.is_floating), None)
-    if floating is not None:
-        return floating
-    if isinstance(op, ast.Div):
-        return "float"
-    return "int" if dtypes and all(value.is_integral for value in operands) else None
 
 
 _INFERENCES: dict[type[ast.AST], Callable[[Inference, Any], Iterable[Value]]] = {

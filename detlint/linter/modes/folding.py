@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from detlint.linter.analysis.classes import ClassInfo
@@ -53,23 +53,6 @@ def reduced(expr: Closure) -> Closure:
 def constant_of(expr: Closure) -> object:
     """Return the constant that an expression comes down to, or `MISSING`. A tuple stands for any list of constants."""
     return _folded(expr).value
-
-
-def fingerprint(frame: Frame) -> Hashable:
-    """Return what tells this call of a function from others: roughly the constants, classes and objects it is given."""
-    given = {name: frame.given(name) for name in frame.names()}
-    return frozenset((name, _told(closure) if closure is not None else MISSING) for name, closure in given.items())
-
-
-def _told(given: Closure) -> object:
-    known = constant_of(given)
-    if known is not MISSING:
-        # One for all numbers but 0 and 1: it does not matter how wide a layer is, or how much drops.
-        return 2 if isinstance(known, (int, float)) and known not in (0, 1) else known
-    found = reduced(given)
-    if isinstance(found.node, (ast.Name, ast.Attribute)):
-        return found.module.inference.resolve(found.node)
-    return found.node if isinstance(found.node, (ast.Call, ast.Dict, ast.Lambda)) else MISSING
 
 
 class _Folded(NamedTuple):

@@ -15,7 +15,8 @@ from detlint.linter.analysis.element_sort import Move
 from detlint.linter.analysis.elements import goes_through_own
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.written_calls import written_out
-from detlint.linter.modes.folding import constant, constant_of, fingerprint, reduced
+from detlint.linter.modes.fingerprints import fingerprint
+from detlint.linter.modes.folding import constant, constant_of, reduced
 from detlint.linter.modes.frames import Closure, Frame, constructors_of, frame_of_call
 from detlint.linter.modes.given_parts import PART, keeps_given, takes_parts
 from detlint.linter.modes.layer_names import from_torchvision_by_name, is_layer_by_name, may_make_a_layer
