@@ -41,7 +41,7 @@ class Layout:
             yield Change("with gaps", _moved(_with_gaps))
             yield Change("at an odd address", _moved(_at_odd_address))
         if _movable_weights(case):
-            yield Change("at odd addresses (the weights too)", _move_weights)
+            yield Change("at odd addresses (the weights)", _move_weights)
 
     def explain(self, event: OpEvent, change: str) -> str:
         """Name the operator whose kernel goes by strides."""
