@@ -24,6 +24,7 @@ from detlint.linter.modes.live import live
 from detlint.linter.modes.own_draws import draws_in_training
 from detlint.linter.modes.rates import drops, drops_nothing, rate_of
 from detlint.linter.modes.settled_parts import settled_parts
+from detlint.linter.modes.switched_parts import values_of_parts
 from detlint.linter.modes.switches import switches_any
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
@@ -53,16 +54,18 @@ class ModelParts:
     """Walks through the constructor of a model, its classes and the functions that make its layers.
 
     Functional dropout that is handed the mode counts as a layer where `functional`, unless its rate is 0. Of a model as
-    it was `made`, parts that are put into eval mode on the way do not count.
+    it was `made`, parts that are put into eval mode on the way do not count, nor do those under the names `switched`.
     """
 
-    def __init__(self, *, functional: bool = True, made: bool = False) -> None:
-        self._functional, self._made = functional, made
+    def __init__(self, *, functional: bool = True, made: bool = False, switched: Collection[str] = ()) -> None:
+        self._functional, self._made, self._switched = functional, made, switched
+        self._settled: set[ast.AST] = set()  # what makes those
         self._seen: set[Hashable] = set()  # expressions, and bodies with what they are called with
         self._unknown = False
 
     def made_by(self, module: Module, call: ast.Call) -> Truth:
         """Does the model that `call` makes hold a layer that depends on the mode?"""
+        self._settled.update(values_of_parts(module, call, self._switched))
         if self._expression(module, call):
             return Truth.YES
         names = set(module.inference.callees(call))
@@ -141,7 +144,7 @@ class ModelParts:
     def _expression(self, module: Module, node: ast.expr) -> bool:
         """Every constructor in an expression and behind its variables: `nn.Sequential(backbone, nn.Linear(8, 2))`."""
         around = module.index.function_at(node) or module.tree
-        settled = settled_parts(module, around, made=self._made) - {node}
+        settled = (settled_parts(module, around, made=self._made) | self._settled) - {node}
         for part in live(node, None, settled):
             if isinstance(part, ast.Call):
                 if self._call(module, part, None):
@@ -207,7 +210,7 @@ class ModelParts:
             self._unknown = True
             return False
         self._seen.add(key)
-        for part in live(body, frame, {*settled_parts(module, body, made=self._made), *without}):
+        for part in live(body, frame, {*settled_parts(module, body, made=self._made), *self._settled, *without}):
             if isinstance(part, ast.Call):
                 if self._call(module, part, frame):
                     return True
@@ -358,9 +361,9 @@ def _is_plain_base(base: str) -> bool:
     return base in ("lightning.pytorch.LightningModule", "torch_geometric.nn.MessagePassing") or base.endswith("Mixin")
 
 
-def parts_of(calls: Iterable[tuple[Module, ast.Call]], *, made: bool) -> Truth:
+def parts_of(calls: Iterable[tuple[Module, ast.Call]], *, made: bool, switched: Collection[str] = ()) -> Truth:
     """Combine what several possible constructors say: yes if any holds such a layer, no if none of them can."""
-    answers = {ModelParts(made=made).made_by(module, call) for module, call in calls}
+    answers = {ModelParts(made=made, switched=switched).made_by(module, call) for module, call in calls}
     if Truth.YES in answers:
         return Truth.YES
     return Truth.NO if answers == {Truth.NO} else Truth.UNKNOWN

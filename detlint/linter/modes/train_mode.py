@@ -22,6 +22,7 @@ from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.promised_class import has_no_mode_by_class, is_registered_by_mixin
 from detlint.linter.modes.runs import RECORDING_WORDS, ModelRuns
 from detlint.linter.modes.settled_parts import stays_in_mode
+from detlint.linter.modes.switched_parts import parts_in_eval_mode
 from detlint.linter.modes.switches import Mode
 from detlint.linter.modes.teachers import teachers
 from detlint.linter.modes.unknown_models import UnknownModels
@@ -168,7 +169,8 @@ class _Search:
         reasons = [reason for reason in reasons if not (reason.created and self._makes_without_mode(reason))]
         as_made = all(reason.created for reason in reasons)
         made = (self._made_by(reasons) if as_made else []) or made
-        holds = parts_of(made, made=as_made) if made else self._holds_by_class(key)
+        switched = parts_in_eval_mode(self.modes, key, call) if as_made else ()
+        holds = parts_of(made, made=as_made, switched=switched) if made else self._holds_by_class(key)
         if holds is Truth.NO or (holds is Truth.UNKNOWN and has_no_mode_by_class(self.module, model)):
             return None
         if holds is Truth.UNKNOWN:
