@@ -174,7 +174,11 @@ def first_departure(one: Side, two: Side, *, beyond_rounding: bool = False, step
     differing = [pair for pair in pairs if same[pair[0].index] is False]
     read = {meta.origin for first, _ in differing for meta in first.inputs}
     for first, second in differing:
-        origins, others = _origins(one, first, same), _origins(two, second, partner)
+        known_there: tuple[Mapping[int | None, object], ...] = (same, partner)
+        origins, others = (
+            _origins(side, event, seen, through_casts=step > 0)
+            for side, event, seen in zip((one, two), (first, second), known_there, strict=True)
+        )
         known = {same.get(origin) for origin in (*origins, *map(partner.get, others))}
         writes = any(meta.origin == first.index for meta in first.outputs)  # a view names who wrote what it shows
         scratch = writes and first.index not in read and first is not differing[-1][0]
@@ -193,8 +197,8 @@ def first_departure(one: Side, two: Side, *, beyond_rounding: bool = False, step
     return Departure(*differing[0], given=True) if differing else None
 
 
-def _origins(side: Side, event: OpEvent, known: Mapping[int | None, object]) -> list[int]:
-    """Return which events wrote what an event reads; where one side alone casts or views a value, who wrote that."""
+def _origins(side: Side, event: OpEvent, known: Mapping[int | None, object], *, through_casts: bool) -> list[int]:
+    """Return which events wrote what an event reads; of a cast that one side alone makes, what wrote before it."""
     found: list[int] = []
     waiting = [meta.origin for meta in event.inputs]
     while waiting:
@@ -202,7 +206,7 @@ def _origins(side: Side, event: OpEvent, known: Mapping[int | None, object]) -> 
         if origin is None:
             continue
         writer = side.trace.events[origin]
-        if origin not in known and writer.name in _HANDED_ON:
+        if through_casts and origin not in known and writer.name in _HANDED_ON:
             waiting += [meta.origin for meta in writer.inputs]
         else:
             found.append(origin)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
@@ -221,9 +222,25 @@ def test_an_export_that_is_another_program_is_told_from_other_kernels() -> None:
     )
 
 
+class InOrder(nn.Module):
+    """Runs its functions in the order of what another model may have as a set."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = names
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for name in self.names:
+            x = getattr(torch, name)(x)
+        return x
+
+
 def test_the_order_of_sets_is_suspected_where_other_operators_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
-    one, two = detlint.record(nn.Tanh(), X), detlint.record(nn.Sigmoid(), X)
-    (order,) = (item for item in detlint.compare(one, two).explanations if item.subject == "variables.PYTHONHASHSEED")
+    one, two = (detlint.record(InOrder(order), X) for order in (("sin", "cos"), ("cos", "sin")))
+    found = detlint.compare(one, two)
+    (order,) = (item for item in found.explanations if item.subject == "variables.PYTHONHASHSEED")
     assert "sets of text may have another order" in order.says
-    assert not [item for item in detlint.compare(one, two).other_settings if item.subject == order.subject]
+    assert not [item for item in found.other_settings if item.subject == order.subject]
+    other = detlint.compare(detlint.record(nn.Tanh(), X), detlint.record(nn.Sigmoid(), X))
+    assert not [item for item in other.explanations if item.subject == order.subject]

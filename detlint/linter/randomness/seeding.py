@@ -268,34 +268,11 @@ def seeds_in(module: Module) -> Iterator[Seed]:
     for name in module.calls:
         if table.helpers.fits(name):
             calls.update(module.index.calls_by_name.get(name, ()))
-    found = [*_called_in_turn(module)]
-    for call in calls:
+    for call in sorted(calls, key=place):
         names = module.inference.callees(call)
-        seeder = _seeder_among(names)
+        seeder = next((found for name in names if (found := table.seeders.get(name))), None)
         if seeder is not None or _is_unknown_helper(module, call, names):
-            found.append(Seed(module, call, seeder))
-    yield from sorted(found, key=lambda seed: place(seed.node))
-
-
-def _seeder_among(names: Sequence[str]) -> Seeder | None:
-    table = load_sources().seeders
-    return next((found for name in names if (found := table.get(name))), None)
-
-
-def _called_in_turn(module: Module) -> Iterator[Seed]:
-    """Yield what `for seed in (random.seed, torch.manual_seed): seed(0)` calls."""
-    index = module.index
-    for last in load_sources().seeders.lasts & index.names_used.keys():
-        for use in index.names_used[last]:
-            listed = index.parents.get(use)
-            around = index.parents.get(listed) if isinstance(listed, (ast.Tuple, ast.List)) else None
-            if not isinstance(around, (ast.For, ast.comprehension)) or around.iter is not listed:
-                continue
-            seeder = _seeder_among(module.inference.resolve(use)) if isinstance(use, ast.expr) else None
-            for call in index.calls_by_name.get(identifier(around.target), ()) if seeder is not None else ():
-                bindings = module.definitions(call.func) if isinstance(call.func, ast.Name) else ()
-                if any(binding.value is listed for binding in bindings):
-                    yield Seed(module, call, seeder)
+            yield Seed(module, call, seeder)
 
 
 def may_seed(module: Module) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import Program
-from detlint.linter.programs.training import may_train, runs_in_training_only
+from detlint.linter.programs.training import file_trains, may_train, runs_in_training_only
 
 # Methods that train a model, or put it in train mode.
 _TRAINING = frozenset({"fit", "train"})
@@ -22,5 +24,10 @@ def is_never_in_train_mode(draw: ast.Call, ctx: Context) -> bool:
 
 
 def _only_evaluates(program: Program) -> bool:
-    trains = any(may_train(module) or not _TRAINING.isdisjoint(module.calls) for module in program.modules)
-    return not trains and any("eval" in module.calls for module in program.modules)
+    trains = any((may_train(each) and file_trains(each)) or _calls(each, _TRAINING) for each in program.modules)
+    return not trains and any(_calls(each, ("eval",)) for each in program.modules)
+
+
+def _calls(module: Module, names: Iterable[str]) -> bool:
+    """Does a file call something of these names? Most call nothing of the kind, and need not be parsed to say so."""
+    return any(name in module.calls and module.index.calls_by_name.get(name) for name in names)
