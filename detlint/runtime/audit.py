@@ -117,7 +117,7 @@ def audit(
             workspace=os.environ.get("CUBLAS_WORKSPACE_CONFIG", ""),
         )
         session = _Session(case, Runner(guard), options, catalogue, progress or _silent)
-        trace, results = session.run(names) if execute else session.imagine()
+        trace, results = session.run(names) if execute else session.imagine(names)
         hazards = catalogue.findings(trace.events)
         results = {name: _with_finding(result, catalogue, training) for name, result in results.items()}
         found = tuple(finding for result in results.values() for finding in result.findings)
@@ -130,7 +130,7 @@ def audit(
         findings=tuple(sorted((*found, *hazards), key=lambda finding: finding.sort_key)),
         probes=results,
         environment=read_environment(),
-        named=() if not execute or probes == "all" or probes is DEFAULT_PROBES else names,
+        named=() if probes == "all" or probes is DEFAULT_PROBES else names,
         captured=captured,
         blind_spots=(*_blind_spots(case, trace, results), *session.blind_spots, *guard.problems),
         allow=allow,
@@ -195,7 +195,7 @@ class _Session:
             self.blind_spots += (f"judged by an error bound, not in float64: {self._reference.reason}",)
         return base.trace, results
 
-    def imagine(self) -> tuple[Trace, dict[str, ProbeResult]]:
+    def imagine(self, names: Sequence[str]) -> tuple[Trace, dict[str, ProbeResult]]:
         """Trace with fake tensors and judge the trace alone, as far as probes can: no memory, no values."""
         trace = self._first(lambda: imagine(self._case))
         self.blind_spots = ("nothing was executed: operators were traced with fake tensors",)
@@ -211,7 +211,8 @@ class _Session:
             if probe.skip_reason(self._case) is None
         }
         skipped = ProbeResult("", Verdict.SKIPPED, reason="nothing was executed")
-        return trace, {name: replace(skipped, name=name, findings=findings) for name, findings in found.items()}
+        results = {name: replace(skipped, name=name) for name in names}
+        return trace, {**results, **{name: replace(skipped, name=name, findings=found[name]) for name in found}}
 
     def _first(self, run: Callable[[], _Result], hint: str = "") -> _Result:
         try:
@@ -253,6 +254,8 @@ class _Session:
         if self._reference is None:
             if not self._lab.options.reference:
                 self._reference = Reference({}, "reference=False")
+            elif any(event.rng is not None for event in self._lab.base().trace.events):
+                self._reference = Reference({}, "the model draws random numbers, which are others in float64")
             else:
                 try:
                     self._reference = self._steady(compute_reference(self._case))

@@ -155,8 +155,9 @@ class _Search:
         recorded = self._runs.records(call)
         if not (recorded or is_inference(self.module, call) or self._predicts_by_its_weights(key, call)):
             return None
-        reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._intent.counts(reason, call, key)]
-        reasons = reasons or self._unknown.made(key, call)
+        told, modes = self.modes.reasons(key, call)
+        reasons = [reason for reason in told if self._intent.counts(reason, call, key)]
+        reasons = reasons or (self._unknown.made(key, call) if modes != {Mode.EVAL} else [])
         if computes_loss(self.module, call):
             reasons = [reason for reason in reasons if self._is_switched_for(call, reason)]
         if recorded and not self._is_ready(key):

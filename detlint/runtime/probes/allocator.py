@@ -25,10 +25,11 @@ _FRESH: Final = 0x00
 """What new pages hold: the runs that others are compared with."""
 _CONTENTS: Final = {
     "reused memory (small numbers)": 0x3C,
-    "poisoned memory (huge numbers)": 0xFE,
+    "poisoned memory (huge numbers)": 0x7E,
+    "poisoned memory (huge negative numbers)": 0xFE,
     "poisoned memory (NaN)": 0xFF,
 }
-"""What else unwritten memory may hold: as floats about 0.01, -1.7e38, and NaN, which no weight of zero takes away."""
+"""What else unwritten memory may hold: as floats about 0.01, 8.5e37, -1.7e38, and NaN, which no weight takes away."""
 _FILLS: Final = {
     "off": Flags(deterministic_mode=0),
     "on, without fill": Flags(deterministic_mode=1, fill_uninitialized_memory=False),

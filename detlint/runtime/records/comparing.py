@@ -13,11 +13,13 @@ from detlint.runtime.records.result import RecordComparison
 from detlint.runtime.records.suspects import (
     apart,
     calls_of,
+    outside_suspects,
     program_suspects,
     settings_suspects,
     varies_by_itself,
 )
 from detlint.runtime.records.training import compare_trainings
+from detlint.runtime.records.wrappers import without_wrappers
 from detlint.runtime.report import Verdict
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def compare_records(one: Record, two: Record, names: tuple[str, str], allow: str
     if bool(one.steps) != bool(two.steps):
         kinds = ["the steps of a training" if record.steps else "one pass" for record in (one, two)]
         raise RecordError(f"{names[0]} holds {kinds[0]}, {names[1]} {kinds[1]}: only like can be compared with like")
+    one, two = without_wrappers(one), without_wrappers(two)
     return (compare_trainings if one.steps else _compare_passes)(one, two, names, allow)
 
 
@@ -48,6 +51,7 @@ def _compare_passes(one: Record, two: Record, names: tuple[str, str], allow: str
     calls = list[Call]()
     if first is not None:
         calls = calls_of(first)
+        suspects += [] if suspects else outside_suspects(first)
         suspects += [*program_suspects(one, two, first), *varies_by_itself(one, first)]
     rounding = first is not None and first.verdict is Verdict.ROUNDING
     reaching, others = settings_suspects(one.environment, two.environment, calls, rounding=rounding)

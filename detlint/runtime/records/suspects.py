@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from detlint.influences import Call, load_influences
 from detlint.runtime.catalogue import Catalogue
+from detlint.runtime.events import tensors_in
 from detlint.runtime.flags import Flags
+from detlint.runtime.records.alignment import is_another_from_outside
 from detlint.runtime.records.gaps import precision
 from detlint.tables import DEVICES
 
@@ -93,6 +95,18 @@ def _hash_order(one: Record, two: Record) -> Iterator[Explanation]:
 
 def _operator(event: OpEvent) -> tuple[str, str]:
     return event.op, event.module
+
+
+def outside_suspects(departure: Departure) -> Iterator[Explanation]:
+    """Yield tensors that an operator reads, that no operator made, and that are others: neither weights nor inputs."""
+    event, other = departure.event, departure.other
+    if event is None or other is None:
+        return
+    for name, value in event.arguments.items():
+        pairs = zip(tensors_in(value), tensors_in(other.arguments.get(name)), strict=False)
+        if any(is_another_from_outside(*pair) for pair in pairs):
+            says = f"{event.op} gets another tensor as {name}, which is neither a weight nor an input of the model"
+            yield Explanation("inputs", "", "", says)
 
 
 def place_suspects(one: Call, two: Call) -> Iterator[Explanation]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from detlint.errors import first_few
 from detlint.runtime.records.gaps import allowed_after, differing, named_gaps, precision, worst_of
 from detlint.runtime.records.result import RecordComparison
 from detlint.runtime.records.suspects import (
@@ -36,9 +37,14 @@ def compare_trainings(one: Record, two: Record, names: tuple[str, str], allow: s
     calls: list[Call] = []
     suspects: list[Explanation] = []
     if found:
+        # Where rounding comes first, what goes beyond it later has a cause of its own.
+        beyond = [item for item in found if item.verdict is Verdict.BEYOND_ROUNDING][:1]
+        for began in dict.fromkeys(item.step or 0 for item in (*beyond, found[0])):
+            here = [item for item in found if item.step == began]
+            suspects += _suspects(one, two, here, began, fresh=here[0] is found[0])
         began = found[0].step or 0
         calls = [call_of_tensors(side.steps[began].tensors().values()) for side in (one, two)]
-        suspects = [*_suspects(one, two, found, began), *place_suspects(*calls)]
+        suspects = list(dict.fromkeys([*suspects, *place_suspects(*calls)]))
     rounding = bool(found) and found[0].verdict is Verdict.ROUNDING
     reaching, others = settings_suspects(one.environment, two.environment, calls, rounding=rounding)
     lengths = len(one.steps), len(two.steps)
@@ -71,26 +77,49 @@ def _gaps(one: Step, two: Step, since: int) -> Iterator[NamedGap]:
     yield from named_gaps(one.parameters, two.parameters, allowed, step=one.number)
 
 
-def _suspects(one: Record, two: Record, found: Sequence[NamedGap], began: int) -> Iterator[Explanation]:
-    """Yield what differs in the program where the trainings first depart, in step `began`."""
+def _suspects(one: Record, two: Record, found: Sequence[NamedGap], began: int, *, fresh: bool) -> Iterator[Explanation]:
+    """Yield what differs in the program where the trainings depart, in step `began`, of which `found` is all."""
     first, second = one.steps[began], two.steps[began]
-    yield from apart("weights", differing(one.weights, two.weights), " before the first step")
+    weights = differing(one.weights, two.weights)
+    yield from apart("weights", weights, " before the first step")
     inputs = differing(first.inputs, second.inputs)
     yield from apart("inputs", inputs, f" in step {began}", _order(one.steps, two.steps, began) if inputs else "")
-    departing = {item.name for item in found if item.step == began}
-    computed = {*first.inputs, *first.computed, *first.gradients}
-    if first.gradients and found[0].verdict is Verdict.BEYOND_ROUNDING and departing.isdisjoint(computed):
+    departing = {item.name for item in found if item.verdict is Verdict.BEYOND_ROUNDING}
+    if departing and first.inputs and not weights and not inputs:
+        yield from _by_order(first, departing, began, fresh=fresh)
+    yield from _generators_apart(one.steps, two.steps, began)
+
+
+def _by_order(step: Step, departing: set[str], began: int, *, fresh: bool) -> Iterator[Explanation]:
+    """Say where in a step things go apart, and so what may do it: tensors are compared in the order of their making.
+
+    Where no step before it departed (`fresh`); else those before may be to blame, if not for most weights at once.
+    """
+    trained = {name.removeprefix("gradient of ") for name in step.gradients}
+    buffers = [name for name in step.parameters if name in departing and name not in trained]
+    if not departing.isdisjoint(step.computed):
+        says = (
+            f"in step {began} weights and inputs agree, and the loss does not: the model, its mode or the loss differ"
+        )
+        yield from (Explanation("loss", "", "", says),) if fresh else ()
+    elif fresh and not departing.isdisjoint(step.gradients):
+        says = f"in step {began} the loss agrees, and gradients do not: how it is scaled, or they are reset or clipped"
+        yield Explanation("gradients", "", "", says)
+    elif fresh and buffers:
+        says = f"in step {began} only buffers differ ({first_few(buffers)}): settings or modes of their layers differ"
+        yield Explanation("mode", "", "", says)
+    elif step.gradients and (fresh or len(departing) * 2 > len(trained)):
         says = f"in step {began} all agrees up to the gradients: the optimizer, its settings or its state differ"
         yield Explanation("optimizer", "", "", says)
-    yield from _generators_apart(one.steps, two.steps, began)
 
 
 def _order(one: Sequence[Step], two: Sequence[Step], began: int) -> str:
     """Say in which order the inputs came instead, as far as that can be told."""
     batches = [[_batch(step) for step in steps] for steps in (one, two)]
-    if batches[0][began] in batches[1]:
+    places = [place for place, batch in enumerate(batches[1]) if batch == batches[0][began]]
+    if places:
         what = "the same batches come in another order, " if sorted(batches[0]) == sorted(batches[1]) else ""
-        return f": {what}this one in step {batches[1].index(batches[0][began])} of the second record"
+        return f": {what}this one in step {min(places, key=lambda place: abs(place - began))} of the second record"
     if _same_values(one[began].inputs, two[began].inputs):
         return ": as far as can be told, the same values in another order"
     return ""
