@@ -21,6 +21,7 @@ from detlint.linter.modes.switches import (
     names_switches,
     switched,
     switched_by_library,
+    switched_by_name,
     switches_any,
 )
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
@@ -160,6 +161,8 @@ class ModeEvents(ModeEffects, ABC):
             container, parent = parent, self.index.parents.get(parent)
         if isinstance(parent, ast.Assign) and container is not node:
             yield from self._container_events(parent, key)
+        elif isinstance(parent, ast.Call) and (named := switched_by_name(parent, self.index.parents.get(parent))):
+            yield Event(self.index.parents[parent], named)
         elif isinstance(parent, ast.Call) and parent.func is not container:
             yield from self._holder_events(parent)
             by_trainer = list(switches_by_trainer(self, parent))
@@ -182,7 +185,9 @@ class ModeEvents(ModeEffects, ABC):
                     yield Event(body if body is not None else loop, mode, asked=_asked(call, mode))
             for given in arguments_of(call) if isinstance(call, ast.Call) else ():
                 named = isinstance(given, ast.Name) and given.id in targets
-                mode = self._effect(call, given) if named and isinstance(call, ast.Call) else Mode.SAME
+                if not named or not isinstance(call, ast.Call):
+                    continue
+                mode = switched_by_name(call, self.index.parents.get(call)) or self._effect(call, given)
                 if mode is not Mode.SAME:
                     yield Event(body if body is not None else loop, mode)
 

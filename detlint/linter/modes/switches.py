@@ -42,6 +42,8 @@ _MAY_SWITCH = re.compile(
 _MODE_METHOD = re.compile(r"^(set|to|enter|switch|prepare)_.*(train|eval)|(train|eval\w*)_(mode|start|on)$", re.I)
 _LOADS_WEIGHTS = re.compile(r"checkpoint|state_dict|weights|param|__init__|init_|_init", re.I)
 
+_NAMED = 2  # arguments of getattr: what is looked into, and the name
+
 
 class Mode(Enum):
     """What is known of a model's mode at a place."""
@@ -69,6 +71,17 @@ def switched(call: ast.Call) -> Mode | None:
     if isinstance(value, ast.Constant) and isinstance(value.value, bool):
         return Mode.TRAIN if value.value else Mode.EVAL
     return Mode.UNKNOWN
+
+
+def switched_by_name(looked_up: ast.Call, around: ast.AST | None) -> Mode | None:
+    """Return the mode that `getattr(net, mode)()` asks for, of which `looked_up` is the inner call; None of others."""
+    called = isinstance(around, ast.Call) and around.func is looked_up
+    if not called or getattr(looked_up.func, "id", "") != "getattr" or len(looked_up.args) < _NAMED:
+        return None
+    name = looked_up.args[1]
+    if not isinstance(name, ast.Constant):
+        return Mode.UNKNOWN
+    return {"eval": Mode.EVAL, "train": Mode.TRAIN}.get(str(name.value))
 
 
 def switched_by_library(names: Collection[str]) -> Mode | None:
