@@ -105,6 +105,19 @@ def test_inputs_that_matter_are_stored(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stdout + done.stderr
 
 
+class Unwritten(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.empty(8) * x
+
+
+def test_inputs_of_two_calls_that_are_not_parts_of_each_other_are_stored(tmp_path: Path) -> None:
+    """Made up, they would have nothing to do with each other, and differ for any operator: NaN is what is shown here."""
+    script = tmp_path / "repro.py"
+    detlint.audit(Unwritten(), torch.zeros(8), probes=["allocator"]).save_repro(script)
+    assert "normal(" not in script.read_text().partition("def one")[2]
+    assert "differ, by at most nan" in run(script).stdout
+
+
 def test_nothing_to_write_is_said(tmp_path: Path) -> None:
     report = detlint.audit(nn.Linear(3, 4), torch.randn(2, 3), probes=["repeat"])
     with pytest.raises(AuditError, match="nothing differs"):
