@@ -111,7 +111,7 @@ class Unwritten(nn.Module):
 
 
 def test_inputs_of_two_calls_that_are_not_parts_of_each_other_are_stored(tmp_path: Path) -> None:
-    """Made up, they would have nothing to do with each other, and differ for any operator: NaN is what is shown here."""
+    """Made up, they would have nothing to do with each other, and differ for any operator; NaN is shown here."""
     script = tmp_path / "repro.py"
     detlint.audit(Unwritten(), torch.zeros(8), probes=["allocator"]).save_repro(script)
     assert "normal(" not in script.read_text().partition("def one")[2]
