@@ -13,7 +13,7 @@ from detlint.linter.programs.predictions import is_read_only_at, is_trained_on, 
 from detlint.linter.programs.step_calls import step_takes_same
 from detlint.linter.programs.step_flags import evaluates_on_request, trains_and_evaluates
 from detlint.linter.programs.training import file_trains, training_steps, trains
-from detlint.linter.source.names import FUNCTIONS, LOOPS, BindingKind, FunctionNode
+from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
 
 _NO_GRAD = frozenset(
@@ -64,7 +64,8 @@ def is_inference(module: Module, node: ast.AST) -> bool:
     """
     in_training_step = shares_training_step(module, node)
     if without_gradients(module, node):
-        return not in_training_step or _is_given_evaluation_data(module, node) or _is_read_at_held_out(module, node)
+        asked = (_is_given_evaluation_data, _is_read_at_held_out, _goes_through_held_out)
+        return not in_training_step or any(question(module, node) for question in asked)
     if in_training_step:
         return isinstance(node, ast.Call) and (
             _is_for_held_out_data(module, node)
@@ -96,6 +97,17 @@ def _is_given_evaluation_data(module: Module, node: ast.AST) -> bool:
 def _is_read_at_held_out(module: Module, node: ast.AST) -> bool:
     """`(net(x).argmax(dim=1) == y)[val_mask]`, whatever else of the output there is."""
     return isinstance(node, ast.Call) and is_read_only_at(module, node, _takes_evaluation_data)
+
+
+def _goes_through_held_out(module: Module, node: ast.AST) -> bool:
+    """`sum(loss(net(x), y).item() for x, y in val)`, within a step that trains."""
+    for parent in module.index.ancestors(node):
+        if isinstance(parent, ast.stmt):
+            return False
+        loops = parent.generators if isinstance(parent, COMPREHENSIONS) else ()
+        if any(_is_evaluation_data((module, loop.iter)) for loop in loops):
+            return True
+    return False
 
 
 def _is_for_held_out_data(module: Module, call: ast.Call) -> bool:
