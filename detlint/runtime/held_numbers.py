@@ -39,8 +39,8 @@ class Stream:
             self._write(self._generator, self._before)
 
     def _stands(self) -> bool:
-        now = tree_leaves(self._read(self._generator))
-        return len(now) == len(tree_leaves(self._before)) and all(map(_equal, tree_leaves(self._before), now))
+        before, now = tree_leaves(self._before), tree_leaves(self._read(self._generator))
+        return len(before) == len(now) and all(map(_equal, before, now))
 
 
 class Array:

@@ -174,11 +174,8 @@ def first_departure(one: Side, two: Side, *, beyond_rounding: bool = False, step
     differing = [pair for pair in pairs if same[pair[0].index] is False]
     read = {meta.origin for first, _ in differing for meta in first.inputs}
     for first, second in differing:
-        known_there: tuple[Mapping[int | None, object], ...] = (same, partner)
-        origins, others = (
-            _origins(side, event, seen, through_casts=step > 0)
-            for side, event, seen in zip((one, two), (first, second), known_there, strict=True)
-        )
+        origins = _origins(one, first, same, through_casts=step > 0)
+        others = _origins(two, second, partner, through_casts=step > 0)
         known = {same.get(origin) for origin in (*origins, *map(partner.get, others))}
         writes = any(meta.origin == first.index for meta in first.outputs)  # a view names who wrote what it shows
         scratch = writes and first.index not in read and first is not differing[-1][0]

@@ -52,7 +52,7 @@ class Frame:
             return by_default
         given = argument_of(self.function, name, self.call, skip_self=True)
         if given is not None:
-            return Closure(given, self.at or self.module, self.caller) if self._can_ask(given) else None
+            return self._passed(given)
         if any(isinstance(argument, ast.Starred) for argument in self.call.args):
             return None
         spread = _spread(self.call)
@@ -60,8 +60,9 @@ class Frame:
             return by_default
         return self.caller._handed_on(spread, name, by_default) if self.caller is not None else None
 
-    def _can_ask(self, given: ast.expr) -> bool:
-        return self.at is not None or isinstance(given, ast.Constant)
+    def _passed(self, given: ast.expr) -> Closure | None:
+        can_ask = self.at is not None or isinstance(given, ast.Constant)
+        return Closure(given, self.at or self.module, self.caller) if can_ask else None
 
     def _handed_on(self, spread: list[ast.expr], name: str, default: Closure | None) -> Closure | None:
         """Return what a keyword argument is that the function takes into its `**kwargs` and hands on.
@@ -74,7 +75,7 @@ class Frame:
         own = any(argument.arg == name for argument, _ in parameters(self.function.args))
         given = next((keyword.value for keyword in self.call.keywords if keyword.arg == name and not own), None)
         if given is not None:
-            return Closure(given, self.at or self.module, self.caller) if self._can_ask(given) else None
+            return self._passed(given)
         outer = _spread(self.call)
         if outer and not own:
             return self.caller._handed_on(outer, name, default) if self.caller is not None else None

@@ -23,7 +23,7 @@ def rate_of(frame: Frame | None, node: ast.expr) -> float | None:
     value = constant(frame, node)
     if value is MISSING and frame is not None and _holds_zeros(Closure(node, frame.module, frame)):
         return 0
-    return number_of(value)
+    return value if isinstance(value, (int, float)) else None
 
 
 def drops(call: ast.Call, frame: Frame | None) -> bool:
@@ -42,10 +42,6 @@ def drops_nothing(call: ast.Call, frame: Frame | None) -> bool:
     """`F.dropout(x, p=self.rate, training=self.training)`, where the rate is known to be 0."""
     given = [keyword.value for keyword in call.keywords if keyword.arg == "p"] or call.args[1:2]
     return bool(given) and rate_of(frame, given[0]) == 0
-
-
-def number_of(value: object) -> float | None:
-    return value if isinstance(value, (int, float)) else None
 
 
 def _holds_zeros(rates: Closure, steps: int = _MAX_STEPS) -> bool:

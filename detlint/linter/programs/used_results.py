@@ -22,13 +22,9 @@ def gives_values_alone(call: ast.Call, ctx: Context) -> bool:
         return False
     if isinstance(targets[0], ast.Tuple) and len(targets[0].elts) == 2:
         indices = targets[0].elts[1]
-        return isinstance(indices, ast.Name) and not _reads(indices, ctx)
-    reads = _reads(targets[0], ctx) if isinstance(targets[0], ast.Name) else []
+        return isinstance(indices, ast.Name) and not any(ctx.module.index.uses_of(indices))
+    reads = list(ctx.module.index.uses_of(targets[0])) if isinstance(targets[0], ast.Name) else []
     return bool(reads) and all(_takes_values(ctx.parent(use)) for use in reads)
-
-
-def _reads(name: ast.Name, ctx: Context) -> list[ast.Name]:
-    return [use for use in ctx.module.index.uses_of(name) if isinstance(use.ctx, ast.Load)]
 
 
 def _takes_values(around: ast.AST | None) -> bool:

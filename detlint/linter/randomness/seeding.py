@@ -225,8 +225,12 @@ class Seeding:
                     argument = Call(call, request.call).argument(request.parameter)
                     if argument.given and argument.value is not None:
                         found.append(argument.value)
-                    elif request.parameter != _RARE and argument.hidden:
-                        found += [call] if may_be_spread(module, call, request.parameter) else []
+                    elif (
+                        argument.hidden
+                        and request.parameter != _RARE
+                        and may_be_spread(module, call, request.parameter)
+                    ):
+                        found.append(call)
             for call in calls_named(module, ("set_defaults",)):  # of a parser, whatever it is called
                 if identifier(call.func) == "set_defaults":
                     found += [keyword.value for keyword in call.keywords if keyword.arg == "deterministic"]
