@@ -13,6 +13,7 @@ from detlint.linter.source.nodes import decorating, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.inference import Inference
+    from detlint.linter.analysis.module import Module
 
 _FIXTURE = "pytest.fixture"
 _SHARED = "conftest.py"
@@ -22,7 +23,7 @@ def fixture_values(inference: Inference, parameter: ast.arg, function: FunctionN
     """Return what the fixture behind a parameter of a test, or of another fixture, returns or yields."""
     if not function.name.startswith("test") and not _is_fixture(inference, function):
         return ()
-    for where in (inference, *_shared(inference)):
+    for where in (inference, *(shared.inference for shared in conftests(inference.module))):
         around = inference.index.class_at(function) if where is inference else None
         found = [
             each
@@ -40,14 +41,14 @@ def fixture_values(inference: Inference, parameter: ast.arg, function: FunctionN
     return ()
 
 
-def _shared(inference: Inference) -> Iterator[Inference]:
+def conftests(module: Module) -> Iterator[Module]:
     """Yield the files `conftest.py` beside a test and in the folders around it, the nearest first."""
-    project, path = inference.module.project, inference.module.source.path
+    project, path = module.project, module.source.path
     root = project.layout.root(path.parent)
     for shared in (folder / _SHARED for folder in path.parents if folder.is_relative_to(root)):
         project.consulted[shared] = None  # also where there is none yet
         if shared != path and is_file(shared):
-            yield project.at(shared).inference
+            yield project.at(shared)
 
 
 def takers_of(inference: Inference, fixture: FunctionNode) -> Iterator[tuple[FunctionNode, ast.arg]]:

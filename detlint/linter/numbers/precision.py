@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from detlint.linter.analysis.calls import argument_of, dtype_named
+from detlint.linter.analysis.fixtures import conftests
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.parametrized import given_in_turn
@@ -289,12 +290,16 @@ def _is_dtype_of_call(module: Module, use: ast.Name) -> bool:
 
 def _default(module: Module, node: ast.AST, *, of_file: bool = False) -> str | None:
     """float32, unless the file or the function speaks of double precision, and does not just ask what it has."""
-    if module.index.calls_by_name.get("set_default_dtype") or module.index.calls_by_name.get("set_default_tensor_type"):
+    if any(map(_sets_default, (module, *conftests(module)))):
         return None
     function = module.index.function_at(node)
     parts = ast.walk(module.tree if of_file or function is None else function)
     wider = (part for part in parts if isinstance(part, ast.Attribute) and part.attr in ("double", "float64"))
     return "float32" if all(_is_asked_for(module, part, function) for part in wider) else None
+
+
+def _sets_default(module: Module) -> bool:
+    return any(module.index.calls_by_name.get(name) for name in ("set_default_dtype", "set_default_tensor_type"))
 
 
 def _is_asked_for(module: Module, name: ast.expr, function: FunctionNode | None) -> bool:
