@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from detlint.conditions import Truth
 from detlint.linter.analysis.context import MISSING, Context
 from detlint.linter.analysis.module import Module
-from detlint.linter.analysis.options import added, decorated, fields, given, truth_of
+from detlint.linter.analysis.options import added, decorated, default_of_option, fields
 from detlint.linter.analysis.origins import passed
-from detlint.linter.analysis.unsaid import default_of_field, kept, only_definition, stand_in
+from detlint.linter.analysis.unsaid import Found, default_of_field, kept, only_definition, stand_in
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, is_own
@@ -56,7 +56,9 @@ def truth_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> Truth:
     if isinstance(node, ast.Name):
         return _parameter(node, ctx, depth)
     if isinstance(node, ast.Attribute):
-        return _kept(node, ctx) if is_own(node) else _option(node.attr, ctx.module)
+        return _kept(node, ctx) if is_own(node) else _truth_of(_declared(node.attr, ctx))
+    if isinstance(node, ast.Subscript):
+        return _truth_of(_declared(_option_read(node), ctx))
     if isinstance(node, ast.IfExp):
         return _chosen(node, ctx, depth)
     if isinstance(node, ast.Compare):
@@ -119,17 +121,14 @@ def _is_called_so(device: ast.expr, name: ast.expr, ctx: Context) -> Truth:
 
 
 def default_value(node: ast.expr, ctx: Context) -> object:
-    """Return the literal that a parameter or an option is by default, or a field of the file's one class that has it.
+    """Return the literal that a parameter or an option is by default, or a field of the one class that has it.
 
     MISSING of anything else.
     """
     read = _option_read(node)
     if read:
-        declared = [ctx.constant(default) if default else None for default in _option_defaults(read, ctx.module)]
-        if declared:
-            return declared[0]  # a parser keeps to the first of several for one setting
-        held = [ctx.constant(default_of_field(value)) for value in fields(read, ctx.module)]
-        return held[0] if len(held) == 1 else MISSING
+        declared = _declared(read, ctx)
+        return declared[0] if len({*map(repr, declared)}) == 1 else MISSING
     bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
     if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
         return MISSING
@@ -176,10 +175,17 @@ def text_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> str:
         held = kept(node, ctx)
         if held is not None:
             return text_by_default(*held, depth + 1)
-        return "" if is_own(node) else _only_text(_option_defaults(node.attr, ctx.module))
+        return "" if is_own(node) else _only_text(_declared(node.attr, ctx))
     binding = only_definition(node, ctx) if isinstance(node, ast.Name) else None
-    value = binding.value if binding is not None else None
-    if binding is None or value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.PARAMETER):
+    if binding is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.PARAMETER):
+        return ""
+    function = binding.scope.node
+    if binding.kind is BindingKind.PARAMETER and isinstance(function, FUNCTIONS):
+        default = _default_of(binding, function)
+        given = [each.node for each in passed(ctx.module, function, binding.name, (ctx.module,))]
+        return _only_text([text_by_default(each, ctx, depth + 1) for each in ([default] if default else given)])
+    value = binding.value
+    if value is None:
         return ""
     if not binding.index:
         return text_by_default(value, ctx, depth + 1)
@@ -190,12 +196,11 @@ def text_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> str:
     listed = [
         default for default in _option_defaults(value.attr, ctx.module) if isinstance(default, (ast.List, ast.Tuple))
     ]
-    return _only_text([default.elts[place] for default in listed if place < len(default.elts)])
+    return _only_text([ctx.constant(default.elts[place]) for default in listed if place < len(default.elts)])
 
 
-def _only_text(values: Sequence[ast.expr | None]) -> str:
-    texts = {value.value if isinstance(value, ast.Constant) else None for value in values}
-    only = texts.pop() if len(texts) == 1 else None
+def _only_text(declared: Sequence[object]) -> str:
+    only = declared[0] if len({*map(repr, declared)}) == 1 else None
     return only if isinstance(only, str) else ""
 
 
@@ -213,29 +218,46 @@ def _parameter(node: ast.Name, ctx: Context, depth: int) -> Truth:
         if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.index:
             answers.append(truth_by_default(binding.value, ctx, depth + 1))
         elif binding.kind is BindingKind.PARAMETER and isinstance(binding.scope.node, FUNCTIONS):
-            calls = passed(ctx.module, binding.scope.node, binding.name, (ctx.module,))
-            on = any(ctx.truth(origin.node) is Truth.YES for origin in calls)
-            answers += [Truth.YES] if on else _default_truth(binding, binding.scope.node, ctx)
+            given = [each.node for each in passed(ctx.module, binding.scope.node, binding.name, (ctx.module,))]
+            on = any(ctx.truth(value) is Truth.YES for value in given)
+            default = _default_of(binding, binding.scope.node)
+            asked = given if default is None else [default]
+            answers += [Truth.YES] if on else [truth_by_default(value, ctx, depth + 1) for value in asked]
         else:
             answers.append(Truth.UNKNOWN)
     return answers[0] if len(set(answers)) == 1 else Truth.UNKNOWN
 
 
-def _default_truth(binding: Binding, function: FunctionNode, ctx: Context) -> list[Truth]:
+def _default_of(binding: Binding, function: FunctionNode) -> ast.expr | None:
     """Return what a parameter is by default, the option of a command line that it stands for included."""
     option = binding.value if binding.value is not None else decorated(function, binding.name)
     if isinstance(option, ast.Call) and identifier(option.func) in ("option", "Option"):
-        return [truth_of(option)]
-    return [ctx.truth(option)] if option is not None else []
+        return default_of_option(option)
+    return option
 
 
-def _option(name: str, module: Module) -> Truth:
-    """Return what `args.name` is by default: by the options of the file itself, or all that the project declares."""
-    truths = {truth_of(option) for option in added(name, module)}
-    if not truths:
-        for place in _declaring(name, module):
-            truths.update(truth_of(option) for option in added(name, place))
-            truths.update(_truth_of_field(value) for value in fields(name, place))
+def declarations(name: str, ctx: Context) -> list[Found | None]:
+    """Return what `args.name` is by default, with the files that say so; None where one says that there is no default.
+
+    By the options of the file itself, of which a parser keeps to the first, or by all that the project declares.
+    """
+    own = _option_defaults(name, ctx.module)[:1]
+    if own:
+        return [(default, ctx) if default is not None else None for default in own]
+    return [
+        (default, ctx.elsewhere(place)) if default is not None else None
+        for place in _declaring(name, ctx.module)
+        for default in (*_option_defaults(name, place), *map(default_of_field, fields(name, place)))
+    ]
+
+
+def _declared(name: str, ctx: Context) -> list[object]:
+    """Return the same as literals, MISSING where one cannot be told."""
+    return [found[1].constant(found[0]) if found is not None else None for found in declarations(name, ctx)]
+
+
+def _truth_of(declared: Sequence[object]) -> Truth:
+    truths = {Truth.of(value) if isinstance(value, bool) else Truth.UNKNOWN for value in declared}
     return truths.pop() if len(truths) == 1 else Truth.UNKNOWN
 
 
@@ -246,13 +268,6 @@ def _declaring(name: str, module: Module) -> Iterable[Module]:
     return dict.fromkeys((module, *others))
 
 
-def _truth_of_field(value: ast.expr) -> Truth:
-    """`True`, `field(default=True)`."""
-    given_default = given(value).get("default") if isinstance(value, ast.Call) else value
-    known = given_default.value if isinstance(given_default, ast.Constant) else None
-    return Truth.of(known) if isinstance(known, bool) else Truth.UNKNOWN
-
-
 def _option_defaults(name: str, module: Module) -> list[ast.expr | None]:
-    """Return the defaults that the file itself declares for `args.name`."""
-    return [given(option).get("default") for option in added(name, module)]
+    """Return the defaults that a file declares for `args.name`."""
+    return [default_of_option(option) for option in added(name, module)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.defaults import declarations
 from detlint.linter.analysis.dicts import entries_of, entries_updated, looped_over
 from detlint.linter.analysis.lookups import looked_up
 from detlint.linter.analysis.only_values import only_value
@@ -16,7 +17,7 @@ from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import identifier, receiver_of, walk
 
 _STEPS = 5
-_TO_DICT = frozenset({"asdict", "vars", "dict", "model_dump", "to_dict", "_asdict"})
+_TO_DICT = frozenset({"asdict", "vars", "dict", "model_dump", "to_dict", "_asdict", "to_container"})
 
 
 def spread(name: str, call: ast.Call, ctx: Context) -> Found | None:
@@ -86,8 +87,14 @@ def _under(name: str, options: ast.expr, ctx: Context, call: ast.expr, steps: in
         return _under(name, entries[0][1], where, call, steps - 1) if where is not None else None
     if isinstance(options, ast.Call) and identifier(options.func) in _TO_DICT:
         of = options.args[0] if options.args else receiver_of(options)
-        return kept(ast.Attribute(of, name, ast.Load()), ctx) if of is not None else None
+        return (kept(ast.Attribute(of, name, ast.Load()), ctx) if of is not None else None) or _declared(name, ctx)
     return _given(name, options, ctx, steps) if isinstance(options, ast.Call) else None
+
+
+def _declared(name: str, ctx: Context) -> Found | None:
+    """Return what the only class of the project that has a field of this name says, or the only options that do."""
+    found = declarations(name, ctx)
+    return found[0] if len(found) == 1 else None
 
 
 def _given(name: str, made: ast.Call, ctx: Context, steps: int) -> Found | None:

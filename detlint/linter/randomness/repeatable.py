@@ -64,7 +64,7 @@ def hash_varies(module: Module, value: ast.expr, steps: int = _MAX_STEPS) -> boo
     """
     if isinstance(value, ast.Tuple):
         return any(hash_varies(module, element, steps) for element in value.elts)
-    if is_text(module, value) or _is_under_key(value):
+    if is_text(module, value) or _is_under_key(module, value):
         return True
     if any(hash_varies(origin.module, origin.node, steps - 1) for origin in _given(module, value) if steps):
         return True
@@ -83,10 +83,11 @@ def _is_option_of_text(module: Module, value: ast.expr) -> bool:
     return bool(defaults) and all(texts)
 
 
-def _is_under_key(value: ast.expr) -> bool:
-    """`row["sequence"]`."""
-    key = value.slice.value if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant) else None
-    return isinstance(key, str) and _COUNTS.search(key) is None
+def _is_under_key(module: Module, value: ast.expr) -> bool:
+    """`row["sequence"]`, and `row[field]` after `field = "question" if short else "text"`."""
+    keys = module.inference.values(value.slice) if isinstance(value, ast.Subscript) else ()
+    texts = [key.node.value if isinstance(key.node, ast.Constant) else None for key in keys]
+    return bool(texts) and all(isinstance(text, str) and _COUNTS.search(text) is None for text in texts)
 
 
 def _names(module: Module, value: ast.expr) -> Iterator[str]:
