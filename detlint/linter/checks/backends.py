@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.analysis.attribute_writes import Write, attribute_writes
-from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.defaults import truth_by_default
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
@@ -127,13 +127,20 @@ def determinism_disabled(call: Call, ctx: Context) -> Iterator[Finding]:
         parameter = next(name for name in _SWITCHES if any(p.name == name for p in call.trigger.parameters))
         found = _given(call, parameter, ctx)
         value = found[1].constant(found[0]) if found is not None else None
-        if value == "warn":
+        if value == "warn" or (found is not None and value is MISSING and _warns_on_one_way(*found)):
             yield ctx.finding(call.node, setting=f"{short}(deterministic='warn')", effect=_WARNS)
         elif value not in _NO:
             yield from _only_warns(call, ctx)
         elif not chosen and not _was_on(call, ctx):
             written = "False" if parameter in ("mode", "d") else f"{parameter.lstrip('_')}=False"
             yield ctx.finding(call.node, setting=f"{short}({written})", effect="allows nondeterministic operators")
+
+
+def _warns_on_one_way(value: ast.expr, ctx: Context) -> bool:
+    """`deterministic = False if seed is None else "warn"`, in a branch that nobody asks for by that name."""
+    nodes = [each.node for each in ctx.values(value) if each.module is ctx.module]
+    warns = [node for node in nodes if isinstance(node, ast.Constant) and node.value == "warn"]
+    return any(not _chosen_by_user(node, ctx) and not _asked_for_warnings(node, ctx) for node in warns)
 
 
 def _only_warns(call: Call, ctx: Context) -> Iterator[Finding]:

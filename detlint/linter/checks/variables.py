@@ -19,7 +19,7 @@ from detlint.linter.source.nodes import identifier, walk
 
 _HASH_SEED = "PYTHONHASHSEED"
 _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
-_SYNCHRONIZE = "torch.cuda.synchronize"
+_BEGINS = frozenset({"torch.cuda.init", "torch.cuda.synchronize"})
 _COMPUTING = ("backward", "model", "net", "network")
 _STEPS = 2  # callers of callers
 _WORKSPACES = (":4096:8", ":16:8")
@@ -60,7 +60,7 @@ def _reaches_child(write: EnvironmentWrite, ctx: Context) -> bool:
 def _after_cuda(node: ast.stmt | ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
     """Something was moved to CUDA before, here or by all callers; by a variable's device where a model ran as well."""
     done = [each for call in _calls_before(node, ctx) for each in ((call, ctx), *_calls_inside(call, ctx))]
-    if any(moves_to_cuda(call) or _SYNCHRONIZE in where.callees(call) for call, where in done):
+    if any(moves_to_cuda(call) or not _BEGINS.isdisjoint(where.callees(call)) for call, where in done):
         return True
     if any(may_move_to_cuda(call, where) for call, where in done) and any(_computes(*each) for each in done):
         return True

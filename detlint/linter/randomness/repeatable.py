@@ -91,9 +91,10 @@ def _is_under_key(module: Module, value: ast.expr) -> bool:
 
 
 def _names(module: Module, value: ast.expr) -> Iterator[str]:
-    """Yield the name of a variable or attribute, and that of what it is an element of."""
-    if isinstance(value, (ast.Name, ast.Attribute)):
-        yield identifier(value)
+    """Yield the name of a variable or attribute, and that of what it is an element of: `self.urls[0]`."""
+    held = value.value if isinstance(value, ast.Subscript) else value
+    if isinstance(held, (ast.Name, ast.Attribute)):
+        yield identifier(held)
     for binding in module.definitions(value) if isinstance(value, ast.Name) else ():
         if binding.kind is BindingKind.ITERATION and isinstance(binding.value, (ast.Name, ast.Attribute)):
             yield identifier(binding.value)
