@@ -95,7 +95,7 @@ def sets_places(written: ast.Subscript, ctx: Context) -> bool:
     places = written.slice.elts if isinstance(written.slice, ast.Tuple) else [written.slice]
     picked = any(not isinstance(place, (ast.Slice, ast.Constant, ast.UnaryOp)) for place in places)
     if _is_in_loop(written, ctx):
-        marked = picked and puts_one_number(written, ctx) and not any(_is_counted(each, ctx) for each in places)
+        marked = picked and puts_one_number(written, ctx) and not all(_is_counted(each, ctx) for each in places)
         return marked or leaves_same_end(written, ctx)
     if _is_number_given(statement.value, ctx):
         return picked
@@ -137,12 +137,24 @@ def _is_counted(place: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
     for name in (part for part in ast.walk(place) if isinstance(part, ast.Name)):
         for binding in ctx.module.definitions(name):
             made, kind = binding.value, binding.kind
-            counts = isinstance(made, ast.Call) and identifier(made.func) in _COUNTING
-            if kind is BindingKind.AUGMENTED or (kind is BindingKind.ITERATION and counts):
+            counts = kind is BindingKind.ITERATION and _counts(made, binding.index)
+            if kind is BindingKind.AUGMENTED or counts:
                 return True
             if kind is BindingKind.ASSIGN and made is not None and _is_counted(made, ctx, steps - 1):
                 return True
     return False
+
+
+def _counts(gone_through: ast.expr | None, place: tuple[int, ...]) -> bool:
+    """`range(n)`, the first of `enumerate(rows)`, and of `zip(range(n), rows)` what goes through the numbers."""
+    if not isinstance(gone_through, ast.Call):
+        return False
+    name, given = identifier(gone_through.func), gone_through.args
+    if name == "enumerate" and place and given:
+        return place[0] == 0 or _counts(given[0], place[1:])
+    if name == "zip" and place and -1 < place[0] < len(given):
+        return _counts(given[place[0]], place[1:])
+    return name in _COUNTING
 
 
 def _is_number_given(value: ast.expr, ctx: Context) -> bool:
