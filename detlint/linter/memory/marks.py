@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.names import LOOPS, BindingKind
-from detlint.linter.source.nodes import identifier, receiver_of
+from detlint.linter.source.nodes import identifier, receiver_of, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -167,13 +167,21 @@ def _leaves_out(part: ast.Slice, written: ast.Subscript, ctx: Context) -> bool:
     if is_all_but_an_end(part):
         return True
     length, made = _length_of_end(part), only_value(ctx.module, written.value)
-    return length is not None and made is not None and ast.unparse(length) not in ast.unparse(made)
+    if length is None or made is None:
+        return False
+    return ast.dump(length) not in map(ast.dump, walk(made))
 
 
 def is_all_but_an_end(part: ast.expr) -> bool:
     """`1:` and `:-1`, with a number that is written out."""
-    left_out = (part.lower or _negated(part.upper)) if isinstance(part, ast.Slice) and _has_one_end(part) else None
+    left_out = (_negated(part.upper) or part.lower) if isinstance(part, ast.Slice) and _has_one_end(part) else None
     return isinstance(left_out, ast.Constant) and isinstance(left_out.value, int) and left_out.value > 0
+
+
+def is_pasted(written: ast.Subscript) -> bool:
+    """`canvas[:height, :width] = image`: where it begins in two dimensions, nobody goes on to fill the rest."""
+    places = written.slice.elts if isinstance(written.slice, ast.Tuple) else []
+    return sum(isinstance(place, ast.Slice) and _length_of_end(place) is not None for place in places) > 1
 
 
 def _length_of_end(part: ast.Slice) -> ast.expr | None:
@@ -184,7 +192,8 @@ def _length_of_end(part: ast.Slice) -> ast.expr | None:
 
 
 def _has_one_end(part: ast.Slice) -> bool:
-    return part.step is None and (part.lower is None) is not (part.upper is None)
+    from_start = part.lower is None or getattr(part.lower, "value", None) == 0
+    return part.step is None and from_start is not (part.upper is None)
 
 
 def _negated(bound: ast.expr | None) -> ast.expr | None:

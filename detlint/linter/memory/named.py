@@ -9,7 +9,7 @@ from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.guards import exclude_each_other
 from detlint.linter.memory.aliases import is_copied, reads_of_other_name, reads_of_view
 from detlint.linter.memory.erased import is_erased
-from detlint.linter.memory.marks import is_all_but_an_end, leaves_same_end, puts_one_number
+from detlint.linter.memory.marks import is_all_but_an_end, is_pasted, leaves_same_end, puts_one_number
 from detlint.linter.memory.messages import is_received_later
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.promised import is_promised
@@ -110,8 +110,9 @@ def settled(outcomes: _Outcomes, ctx: Context) -> _Outcomes:
 
     Where nothing writes but one mark, `out[x > 0] = y`, whoever looks at the whole reads the rest; a second mark may
     complement it, unless both put in the same number, `mask[i] = 1`, or leave out the same end: then whoever is handed
-    the whole reads the rest too. Who returns what was filled from one end may leave the rest to whoever gets it.
-    Another name by which memory is only read is no more than a read, and what writes a copy leaves the memory alone.
+    the whole reads the rest too. Who returns what was filled from one end may leave the rest to whoever gets it, but
+    not the border around an image. Another name by which memory is only read is no more than a read, and what writes a
+    copy leaves the memory alone.
     """
     marked = [place for outcome, place in outcomes.values() if outcome is Fate.MARKED]
     alike = all(
@@ -123,6 +124,7 @@ def settled(outcomes: _Outcomes, ctx: Context) -> _Outcomes:
     writes = [use for use in writing if use not in handed_on]
     alone = not writes and (len(marked) == 1 or (bool(marked) and alike))
     masked = alone and isinstance(marked[0], ast.Subscript)
+    pasted = masked and any(isinstance(place, ast.Subscript) and is_pasted(place) for place in marked)
     result = {}
     for use, (outcome, place) in outcomes.items():
         if outcome is Fate.MARKED:
@@ -131,8 +133,8 @@ def settled(outcomes: _Outcomes, ctx: Context) -> _Outcomes:
             outcome = Fate.READ
         elif masked and isinstance(ctx.parent(use), ast.Subscript):
             outcome = Fate.UNTOUCHED  # it may be what was marked
-        elif masked and outcome is Fate.RETURNED and isinstance(ctx.parent(place), ast.Return):
-            outcome = Fate.UNTOUCHED if _is_begun(marked[0]) else Fate.READ
+        elif masked and outcome is Fate.RETURNED and (pasted or isinstance(ctx.parent(place), ast.Return)):
+            outcome = Fate.UNTOUCHED if _is_begun(marked[0]) and not pasted else Fate.READ
         elif outcome is Fate.STORED and any(_is_named(use.id, target) for target in targets_of(place, place, ctx)):
             outcome = Fate.MOVED
         elif outcome is Fate.STORED and reads_of_other_name(place, ctx):
