@@ -283,6 +283,7 @@ def _iterations(ctx: Context, *, anything: bool) -> Iterator[tuple[ast.expr, ast
     iterables += [loop.iter for loop in index.of_type(ast.AsyncFor)]
     iterables += [loop.iter for loop in index.of_type(ast.comprehension)]
     iterables += [given.value for given in index.of_type(ast.YieldFrom)]
+    iterables += [added.value for added in index.of_type(ast.AugAssign) if isinstance(added.op, ast.Add)]  # to a list
     yield from ((iterable, iterable) for iterable in wanted(*iterables))
     unpacked = (statement for statement in index.of_type(ast.Assign) if isinstance(statement.targets[0], ast.Tuple))
     yield from ((value, value) for value in wanted(*(statement.value for statement in unpacked)))
