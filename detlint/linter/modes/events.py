@@ -10,33 +10,21 @@ from functools import cached_property
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.module import Module
-from detlint.linter.modes.effects import Event, ModeEffects
+from detlint.linter.modes.call_effects import CallEffects
+from detlint.linter.modes.effects import Event
 from detlint.linter.modes.library_trainers import switches_by_trainer
-from detlint.linter.modes.lists import gone_round, leaves_train_each
-from detlint.linter.modes.names import Key, given_to
-from detlint.linter.modes.switches import (
-    Mode,
-    may_switch,
-    names_mode,
-    names_switches,
-    switched,
-    switched_by_library,
-    switched_by_name,
-    switches_any,
-)
+from detlint.linter.modes.lists import gone_round
+from detlint.linter.modes.names import Key
+from detlint.linter.modes.switches import Mode, names_switches, switched, switched_by_name, switches_any
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, names_in, unless_none, walk
 
 _RUNS = ("__init__", "forward", "train", "eval")
-# Methods that give the parts of a model one by one.
-PARTS = ("modules", "children", "named_modules", "named_children")
-
-
 # A target, what is assigned to it, and at which place of that it stands: `net, width = load(path)`.
 _Assignments = dict[Scope, list[tuple[ast.expr, ast.expr, tuple[int, ...]]]]
 
 
-class ModeEvents(ModeEffects, ABC):
+class ModeEvents(CallEffects, ABC):
     """Finds, in the bodies of one module, the places that decide modes, and what its functions do to them."""
 
     def __init__(self, module: Module) -> None:
@@ -358,63 +346,6 @@ class ModeEvents(ModeEffects, ABC):
             for call in calls:
                 found.setdefault(self.body_of(call), {}).setdefault(name, []).append(call)
         return found
-
-    def _effect(self, call: ast.Call, argument: ast.expr) -> Mode:
-        """Return what a call does to the mode of a model it is given as `argument`."""
-        names = self.module.inference.callees(call)
-        for name in names:
-            found = self.module.project.definition(name)
-            if found is None:
-                continue
-            module, definition = found
-            peer = self.peer(module)
-            if isinstance(definition, ast.ClassDef):
-                return (
-                    Mode.UNKNOWN if switches_any(module, definition) else Mode.SAME
-                )  # it holds the model, and may do so any time
-            for parameter in (*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs):
-                given = given_to(definition, parameter.arg, call)
-                if given is argument or (given is not None and argument in walk(given)):
-                    return peer.effect(definition, Key(definition, parameter.arg), call)
-            return Mode.UNKNOWN if switches_any(module, definition) else Mode.SAME
-        known = switched_by_library(names)
-        if known is not None:
-            return known
-        return Mode.UNKNOWN if may_switch(identifier(call.func), names) else Mode.SAME
-
-    def _effect_of_method(self, method: ast.Attribute) -> Mode:
-        """`model.freeze()`, where that is a method of the project's that calls `self.eval()`, or a known library's."""
-        names = self.module.inference.resolve(method)
-        for name in names:
-            module, definition = self.module.project.definition(name) or (self.module, None)
-            if isinstance(definition, FUNCTIONS) and names_switches(module):
-                receiver = [*definition.args.posonlyargs, *definition.args.args][:1]
-                own = Key(definition, receiver[0].arg) if receiver else None
-                call = self.index.parents.get(method)
-                made = call if isinstance(call, ast.Call) else None
-                peer = self.peer(module)
-                effect = peer.effect(definition, own, made) if own is not None else Mode.SAME
-                if effect is not Mode.SAME or (own is not None and peer.events(peer.index.scopes[definition], own)):
-                    return effect  # `load(path, evaluate=False)` leaves its switch out
-                return Mode.UNKNOWN if switches_any(module, definition) else effect
-        unknown = Mode.UNKNOWN if not names and names_mode(method.attr) else Mode.SAME
-        return switched_by_library(names) or unknown
-
-    def _switches_parts(self, call: ast.Call, method: str) -> bool:
-        """Does a call of a method of the model lead to switches of its submodules, one by one?"""
-        if method == "apply":
-            return bool(call.args) and self._switches(call.args[0])
-        return method in PARTS and leaves_train_each(gone_round(self.index, call), self.index)
-
-    def _switches(self, function: ast.expr) -> bool:
-        """Return whether a function given to `model.apply` switches submodules one by one."""
-        if isinstance(function, ast.Lambda):
-            return switches_any(self.module, function)
-        for name in self.module.inference.resolve(function):
-            found = self.module.project.definition(name)
-            if found is not None and switches_any(*found):
-                return True
-        return False
 
 
 def _asked(switch: ast.Call, mode: Mode) -> ast.expr | None:

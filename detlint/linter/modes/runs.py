@@ -13,7 +13,7 @@ from detlint.linter.analysis.calls_elsewhere import heirs_with
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.values import Kind, load_types
-from detlint.linter.modes.events import PARTS
+from detlint.linter.modes.call_effects import PARTS
 from detlint.linter.modes.layers import decorated_to_switch, names_made
 from detlint.linter.modes.loaded_weights import LoadedWeights
 from detlint.linter.modes.names import given_to
