@@ -11,9 +11,10 @@ from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.never_taken import is_switched_off
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.gradients.branches import is_unrecorded
+from detlint.linter.gradients.callees import computes
 from detlint.linter.gradients.entered import is_entered_unrecorded
 from detlint.linter.gradients.exported import is_exported
-from detlint.linter.gradients.provenance import computes, is_data, without_gradient_dtype
+from detlint.linter.gradients.provenance import is_data, without_gradient_dtype
 from detlint.linter.gradients.run_unrecorded import Part, is_only_run_unrecorded
 from detlint.linter.gradients.sampling import runs_sampling_loop
 from detlint.linter.gradients.served import is_made_with_weights, is_only_served

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.programs.freezing import ATTRIBUTE, METHOD, is_turned_off, turns_gradients_off
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, receiver_of, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
 
 _PARAMETERS = ("parameters", "named_parameters")
 
@@ -17,6 +21,14 @@ def is_frozen(name: str, keeper: ClassInfo) -> bool:
     """Return whether a class freezes what it keeps as `self.name` whenever it is made, and thaws nothing."""
     made = keeper.methods.get("__init__")
     return made is not None and name in _frozen(made) and not any(map(_thaws, keeper.methods.values()))
+
+
+def runs_frozen(call: ast.Call, ctx: Context) -> bool:
+    """`self.encoder(x)` or `self.encoder.encode(x)` of a part that the constructor freezes."""
+    owner = ctx.module.index.class_at(call)
+    parts = (call.func, call.func.value) if isinstance(call.func, ast.Attribute) else ()
+    held = next((identifier(part) for part in parts if is_own(part)), "") if owner is not None else ""
+    return owner is not None and bool(held) and is_frozen(held, ctx.inference.class_info(owner))
 
 
 def _frozen(made: FunctionNode) -> Iterator[str]:

@@ -17,7 +17,8 @@ from detlint.linter.analysis.context import MISSING
 from detlint.linter.analysis.parameters import receiver_class
 from detlint.linter.analysis.passed_fields import passed_for_field
 from detlint.linter.analysis.values import Kind, Value
-from detlint.linter.gradients.frozen import is_frozen
+from detlint.linter.gradients.callees import LOOK_UPS, computes, computes_anew, gives_positions, is_function
+from detlint.linter.gradients.frozen import runs_frozen
 from detlint.linter.gradients.model_inputs import is_judged, is_model_input
 from detlint.linter.gradients.writes import (
     asks_for_gradient,
@@ -29,18 +30,14 @@ from detlint.linter.gradients.writes import (
 )
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import walk
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
-# Methods of a batch that give one of its entries, or what stands in for it.
-_LOOK_UPS = frozenset({"get", "pop", "setdefault"})
 # Arguments that ask for a gradient of what a function makes.
 _RECORDING = ("requires_grad", "create_graph")
-# Endings of methods that give what an object holds: `net.named_parameters()`.
-_HELD = ("parameters", "parameter", "modules", "children", "buffers", "items", "values")
 # Expressions that one question may lead to, and calls within calls that are looked into with what they pass.
 _MAX_STEPS = 250
 _MAX_CALLS = 3
@@ -49,10 +46,6 @@ _ENOUGH_CALLS = 8
 _CALL = re.compile(r"\.__call__$")
 _PLAIN = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOL, Kind.NONE, Kind.ARRAY})
 _CONTAINERS = ("builtins.dict.", "builtins.list.", "builtins.tuple.")
-_BUILTINS = frozenset(
-    f"builtins.{name}"
-    for name in ("enumerate", "float", "int", "len", "list", "max", "min", "range", "reversed", "sum", "tuple", "zip")
-)
 
 
 def is_data(node: ast.expr, ctx: Context) -> bool:
@@ -160,13 +153,13 @@ class _Question:
             return is_fixed(node, ctx)
         if (table.source_functions | table.cutting_functions).intersection(names):
             return True
-        if _computes_anew(node, names) and without_gradients(ctx.module, node):
+        if computes_anew(node, names) and without_gradients(ctx.module, node):
             return True
         if isinstance(node.func, ast.Attribute) and node.func.attr in table.cutting_methods:
             return True
         if any(table.reading_functions.match(name.rpartition(".")[2]) for name in names):
             return True
-        if _runs_frozen(node, ctx):
+        if runs_frozen(node, ctx):
             return self._arguments(node, ctx)
         # A module that is called runs its forward; what is no module has a method of that name itself.
         found = [
@@ -182,7 +175,7 @@ class _Question:
             )
         if names and not all(computes(name) for name in names):
             return False
-        if isinstance(node.func, ast.Attribute) and not any(_is_function(name) for name in names):
+        if isinstance(node.func, ast.Attribute) and not any(is_function(name) for name in names):
             return self._method(node, node.func, ctx)
         if node.args and table.of_first_functions.intersection(names):
             return self.is_data(node.args[0], ctx)
@@ -192,7 +185,7 @@ class _Question:
         """Does a method of a tensor, or of something unknown, give data?"""
         if any(_is_data_key(argument, ctx) for argument in call.args[:1]):
             return True
-        if function.attr in _LOOK_UPS and call.args:  # batch.get(key, torch.ones(n)), whatever the key is
+        if function.attr in LOOK_UPS and call.args:  # batch.get(key, torch.ones(n)), whatever the key is
             return self.is_data(function.value, ctx) and self._all(call.args[1:], ctx)
         alone = function.attr in gradient_table().of_receiver_methods
         return self.is_data(function.value, ctx) and (alone or self._arguments(call, ctx))
@@ -256,7 +249,7 @@ class _Question:
         if before is not None:  # mask = mask.float()
             handed_on = any(isinstance(b.node, ast.arg) for b in ctx.module.definitions(before))
             return not handed_on or self.is_data(before, ctx)
-        if binding.index == (1,) and _gives_positions(value, ctx):
+        if binding.index == (1,) and gives_positions(value, ctx):
             return True
         return self._place(value, binding.index, ctx)
 
@@ -359,46 +352,6 @@ def _is_data_key(node: ast.expr, ctx: Context) -> bool:
         name = node.id if isinstance(node, ast.Name) else node.attr
         key = name if name.isupper() else key  # a constant of another package is called after the key that it holds
     return isinstance(key, str) and gradient_table().names_data(key)
-
-
-def computes(name: str) -> bool:
-    """Return whether what is called outside the project holds no weights: of builtins, torch, einops or math."""
-    owner, _, last = name.rpartition(".")
-    if last == "__call__":
-        return gradient_table().weightless_layers.match(owner) is not None
-    if name in _BUILTINS or owner in ("math", "einops", "torchvision.transforms.functional"):
-        return True
-    layer = owner.rpartition(".")[2][:1].isupper() and not owner.endswith(".Tensor")
-    return name.startswith("torch.") and not layer and owner != "torch.nn.init" and last.islower()
-
-
-def _computes_anew(call: ast.Call, names: tuple[str, ...]) -> bool:
-    """Does a call give new tensors, not those that a model or a list holds, nor a model: `self.teacher(x)`?"""
-    last = identifier(call.func)
-    held = last in _LOOK_UPS or last.endswith(_HELD) or any(name.startswith("builtins.") for name in names)
-    return not held and not last[:1].isupper()
-
-
-def _runs_frozen(call: ast.Call, ctx: Context) -> bool:
-    """`self.encoder(x)` or `self.encoder.encode(x)` of a part that the constructor freezes."""
-    owner = ctx.module.index.class_at(call)
-    parts = (call.func, call.func.value) if isinstance(call.func, ast.Attribute) else ()
-    held = next((identifier(part) for part in parts if is_own(part)), "") if owner is not None else ""
-    return owner is not None and bool(held) and is_frozen(held, ctx.inference.class_info(owner))
-
-
-def _is_function(name: str) -> bool:
-    """`torch.cat`, or a layer that is called; not `torch.Tensor.view` or `torch.nn.Conv2d.weight.view`."""
-    return name.endswith(".__call__") or not any(part[:1].isupper() for part in name.split("."))
-
-
-def _gives_positions(call: ast.expr, ctx: Context) -> bool:
-    """`values, places = scores.topk(k)`: the second result holds integers, whatever is known of the first."""
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-        return False
-    names = ctx.callees(call)
-    ours = all(name.startswith("torch.") for name in names)
-    return ours and call.func.attr in ctx.inference.types.with_positions
 
 
 def _sets_up_loss(function: FunctionNode, ctx: Context) -> bool:
