@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.elements import goes_through_own
 from detlint.linter.analysis.outline import PLAIN_DECORATORS
-from detlint.linter.analysis.testcode import is_meant_to_fail
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.forms import gives_form_alone
+from detlint.linter.memory.idle_reads import comes_to_nothing
 from detlint.linter.memory.marks import adds_up, is_mask, marks, marks_copy, sets_places
 from detlint.linter.memory.rounds import may_stop_early, some_rounds_leave_out
 from detlint.linter.modes.runs import is_left_open
@@ -76,7 +76,7 @@ def fate(node: ast.expr, ctx: Context, depth: int = 2, *, learned: bool = False)
             outcome, following = _argument(node, parent, ctx, depth)
         else:
             outcome, following = _plain(node, parent, ctx)
-        if outcome is Fate.READ and _comes_to_nothing(following, ctx):
+        if outcome is Fate.READ and comes_to_nothing(following, ctx):
             return Fate.UNTOUCHED, following
         if outcome is Fate.STORED and joined and ctx.binding(following) is None:
             return Fate.WRITTEN, following
@@ -89,32 +89,6 @@ def fate(node: ast.expr, ctx: Context, depth: int = 2, *, learned: bool = False)
             if joined and learned and _runs(following, ctx):
                 return Fate.READ, following
         node = following
-
-
-def _comes_to_nothing(reading: ast.expr, ctx: Context) -> bool:
-    """Does nothing come out of a read but an error, the form of its result, or nothing yet?"""
-    if is_meant_to_fail(reading, ctx.module) or _is_only_recorded(reading, ctx) or _is_thrown_away(reading, ctx):
-        return True
-    return gives_form_alone(reading, ctx)
-
-
-def _is_thrown_away(reading: ast.expr, ctx: Context) -> bool:
-    """`torch.add(memory, x)`, a statement of its own in a function, and `_ = attend(memory)`: nobody looks at it."""
-    call = ctx.parent(reading) if isinstance(reading, ast.Attribute) else reading
-    around = ctx.parent(call) if isinstance(call, ast.Call) else None
-    ignored = isinstance(around, ast.Assign) and list(map(identifier, around.targets)) == ["_"]
-    if not isinstance(call, ast.Call) or not (ignored or isinstance(around, ast.Expr)) or ctx.function(call) is None:
-        return False
-    names = set(ctx.callees(call))
-    into = identifier(call.func).endswith("_") or any(word.arg in ("out", None) for word in call.keywords)
-    return bool(names) and names <= ctx.inference.types.tensors and not into
-
-
-def _is_only_recorded(reading: ast.expr, ctx: Context) -> bool:
-    """`with torch.cuda.graph(graph): y = net(x)`: what is recorded runs when the graph is replayed."""
-    withs = (around for around in ctx.ancestors(reading) if isinstance(around, ast.With))
-    entered = (item.context_expr for around in withs for item in around.items)
-    return any(isinstance(each, ast.Call) and "torch.cuda.graph" in ctx.callees(each) for each in entered)
 
 
 def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.expr]:
