@@ -16,7 +16,7 @@ from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.spread import spread
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.dropout_rates import all_callers_say
-from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.programs.left_on import is_called_in_training_only, left_on
 from detlint.linter.programs.training import holds_in_eval_only, named_for_training, spared_by_mode, trains
 from detlint.linter.source.names import FunctionNode

@@ -27,7 +27,7 @@ from detlint.linter.programs.dropout_rates import (
     rate_of_callers,
     steady_rate,
 )
-from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.programs.left_on import is_called_in_forward, left_on
 from detlint.linter.programs.training import (
     asks_for_mode,

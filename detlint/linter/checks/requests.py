@@ -15,7 +15,7 @@ from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, unsafe
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.devices import moves_to_cuda, uses_cuda
-from detlint.linter.programs.evaluation import runs_without_gradients
+from detlint.linter.programs.gradients_off import runs_without_gradients
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.programs.timing import BENCHMARK, CLOCKS, TIMES_CALLS, measures, weighs_training

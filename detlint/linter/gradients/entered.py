@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import decorating, identifier, is_own, walk
 

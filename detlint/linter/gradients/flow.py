@@ -22,13 +22,8 @@ from detlint.linter.gradients.serving import serves
 from detlint.linter.gradients.shown import defines_network, is_shown_to_train
 from detlint.linter.gradients.turned_on import is_turned_on_to_infer
 from detlint.linter.programs.data_code import in_data_module, prepares_data
-from detlint.linter.programs.evaluation import (
-    computes_loss,
-    evaluates,
-    is_given,
-    runs_without_gradients,
-    without_gradients,
-)
+from detlint.linter.programs.evaluation import computes_loss, evaluates
+from detlint.linter.programs.gradients_off import is_given, runs_without_gradients, without_gradients
 from detlint.linter.programs.step_calls import leads_to_training
 from detlint.linter.programs.training import file_trains, guarded_by_mode, training_steps, trains
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode

@@ -28,7 +28,7 @@ from detlint.linter.gradients.writes import (
     registers_buffer,
     written_into,
 )
-from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import walk
 from detlint.linter.tables.gradients import gradient_table

@@ -17,7 +17,7 @@ from detlint.linter.gradients.frozen import is_frozen
 from detlint.linter.gradients.provenance import is_data
 from detlint.linter.gradients.served import uses_of_definition
 from detlint.linter.gradients.unapplied import is_of_another
-from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.source.nodes import arguments_of, identifier, is_own
 from detlint.linter.tables.gradients import gradient_table
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.context import MISSING
-from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.source.names import BindingKind
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import walk
 

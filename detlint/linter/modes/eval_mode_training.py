@@ -19,12 +19,8 @@ from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.modes.training_runs import TrainingRun, TrainingRuns
-from detlint.linter.programs.evaluation import (
-    identifiers,
-    names_inference,
-    runs_without_gradients,
-    without_gradients,
-)
+from detlint.linter.programs.evaluation import identifiers, names_inference
+from detlint.linter.programs.gradients_off import runs_without_gradients, without_gradients
 from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 

@@ -13,13 +13,8 @@ from detlint.linter.modes.names import Key
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.modes.train_only_losses import asks_for_losses
-from detlint.linter.programs.evaluation import (
-    evaluates,
-    goes_with_step,
-    says_evaluation,
-    shares_training_step,
-    without_gradients,
-)
+from detlint.linter.programs.evaluation import evaluates, goes_with_step, says_evaluation, shares_training_step
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.programs.step_calls import makes_steps
 from detlint.linter.programs.step_flags import trains_and_evaluates
 from detlint.linter.programs.training import chosen_by_caller, file_trains, trains

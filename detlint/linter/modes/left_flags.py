@@ -8,7 +8,7 @@ from detlint.linter.analysis.calls_elsewhere import calls_elsewhere
 from detlint.linter.modes.folding import truth
 from detlint.linter.modes.frames import Frame
 from detlint.linter.modes.names import ModelNames, given_to
-from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.programs.step_flags import trains_and_evaluates
 from detlint.linter.programs.training import trains
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters

@@ -19,7 +19,8 @@ from detlint.linter.modes.loaded_weights import LoadedWeights
 from detlint.linter.modes.names import given_to
 from detlint.linter.modes.paths import Modes
 from detlint.linter.modes.switches import switched, switches_any
-from detlint.linter.programs.evaluation import is_inference, names_inference, without_gradients
+from detlint.linter.programs.evaluation import is_inference, names_inference
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.programs.predictions import leaves_graph
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import trains

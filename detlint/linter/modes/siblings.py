@@ -9,7 +9,8 @@ from detlint.linter.analysis.module import Module
 from detlint.linter.modes.events import ModeEvents
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import Mode
-from detlint.linter.programs.evaluation import evaluates, without_gradients
+from detlint.linter.programs.evaluation import evaluates
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.programs.training import chosen_by_caller, training_steps, trains
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import is_own, walk

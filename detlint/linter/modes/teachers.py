@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes
-from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.programs.freezing import is_turned_off, turns_gradients_off
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.source.names import FUNCTIONS, parameters
 from detlint.linter.source.nodes import arguments_of, walk
 

@@ -35,8 +35,8 @@ from detlint.linter.programs.evaluation import (
     names_evaluation,
     names_inference,
     names_measure,
-    without_gradients,
 )
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.programs.predictions import leaves_graph
 from detlint.linter.programs.step_flags import evaluates_on_request, has_step_flag
 from detlint.linter.programs.training import file_trains, trains

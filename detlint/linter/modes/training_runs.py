@@ -14,7 +14,8 @@ from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes
 from detlint.linter.modes.runs import MODEL
 from detlint.linter.modes.switches import switched
-from detlint.linter.programs.evaluation import is_inference, names_inference, without_gradients
+from detlint.linter.programs.evaluation import is_inference, names_inference
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.programs.predictions import may_be_differentiated
 from detlint.linter.programs.step_calls import makes_steps
 from detlint.linter.programs.step_flags import evaluates_on_request

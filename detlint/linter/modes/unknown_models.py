@@ -15,7 +15,7 @@ from detlint.linter.modes.names import Key, given_back, given_to, part_at
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.modes.switches import Mode
-from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from detlint.linter.programs.evaluation import is_given
+from detlint.linter.programs.gradients_off import is_given
 from detlint.linter.source.nodes import identifier
 
 ATTRIBUTE = "requires_grad"
