@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.analysis.built import runs_with_forward
-from detlint.linter.analysis.callers import calls_of, is_set_from_outside
+from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.context import Argument, Call, Context
 from detlint.linter.analysis.defaults import truth_by_default
 from detlint.linter.analysis.guards import conditions_met, settled
@@ -18,39 +18,26 @@ from detlint.linter.analysis.passed import literals_of
 from detlint.linter.analysis.program import in_package
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.repairs import Repair, operand, safe, set_argument, unsafe
-from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.programs.both_modes import runs_in_both_modes
 from detlint.linter.programs.dropout_rates import (
+    DROPS,
     asks_for_rate,
-    is_stored_rate,
     is_up_to_callers,
     is_zero,
-    rate_of_callers,
     steady_rate,
 )
 from detlint.linter.programs.gradients_off import without_gradients
-from detlint.linter.programs.left_on import is_called_in_forward, left_on
+from detlint.linter.programs.left_on import left_on
 from detlint.linter.programs.training import (
     asks_for_mode,
     depends_on_mode,
-    guarded_by_mode,
     holds_in_eval_only,
     named_for_training,
     spared_by_mode,
     trains,
 )
-from detlint.linter.randomness.masks import Mask, masks, rate_leaves
 from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, unless_none, walk
-
-# Layers and functions that drop, by their names.
-_DROPS = re.compile(r"drop_?(out|path|block|connect|layer)|stochastic_?depth", re.IGNORECASE)
-# Rates that go by what they are for, and what draws the masks.
-_DROPPED = re.compile(r"(^|_)(drop|dropout|keep)(_|$)", re.IGNORECASE)
-_MASKING = frozenset({"bernoulli", "bernoulli_", "rand", "rand_like"})
-# What says of itself that it is random at inference too, or that it learns how much to drop.
-_MEANT = re.compile(r"mc_?drop|\bmc\b|monte|bayes|concrete|uncertain|variational|always|test.time", re.IGNORECASE)
-# Names of what makes data: augmentation goes on where nothing trains, if somebody calls it there.
-_AUGMENTS = re.compile(r"augment|\btransforms?\b|corrupt|coarse|pixel|grid|random", re.IGNORECASE)
 
 # A parameter that says how much is dropped, of a function that drops and does no more.
 _RATE = re.compile(r"rate|prob|^p$")
@@ -148,121 +135,11 @@ def _is_unseen_function(call: ast.Call, ctx: Context) -> bool:
     )
 
 
-@check("DET202", nodes=(ast.FunctionDef,))
-def handwritten_dropout_always_on(function: ast.FunctionDef, ctx: Context) -> Iterator[Finding]:
-    """`mask = x.new_empty(x.shape).bernoulli_(1 - self.p)`, then `x * mask`, with no question for the mode."""
-    owner = ctx.module.index.class_at(function)
-    whole = owner or function
-    named = _DROPS.search(function.name) or (owner is not None and _DROPS.search(owner.name))
-    if not named and (owner is None or _MASKING.isdisjoint(ctx.module.calls) or not _is_layer(owner, ctx)):
-        return
-    if is_test_file(ctx.module) or trains(function) or _is_meant(whole, ctx):
-        return
-    if asks_for_mode(whole):
-        yield from _by_hand_left_on(function, ctx) if owner is None or not _reads_own_mode(owner) else ()
-        return
-    drops = [
-        mask
-        for mask in _steady_masks(function, ctx)
-        if named
-        or any(_says_drop(leaf) for rate in mask.rates for leaf in rate_leaves(rate, ctx))
-        or any(_is_made_up_for(rate, function) for rate in mask.rates)
-    ]
-    for mask in drops if drops and _runs_in_both_modes(function, ctx) else ():
-        yield ctx.finding(mask.draw, call="this hand-written dropout", state="nothing asks for the mode")
-
-
-def _is_layer(owner: ast.ClassDef, ctx: Context) -> bool:
-    return ctx.inference.is_module_class(ctx.module.qualified(owner))
-
-
-def _says_drop(rate: ast.expr) -> bool:
-    return _DROPPED.search(identifier(rate)) is not None
-
-
-def _is_made_up_for(rate: ast.expr, function: ast.FunctionDef) -> bool:
-    """`x * mask / (1 - self.p)`: only what drops divides by what is left, whatever the rate is called."""
-    left = {ast.unparse(rate), f"1 - {ast.unparse(rate)}", f"1.0 - {ast.unparse(rate)}"}
-    divisions = (part for part in walk(function) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div))
-    return any(ast.unparse(division.right) in left for division in divisions)
-
-
-def _reads_own_mode(owner: ast.ClassDef) -> bool:
-    return any(isinstance(part, ast.Attribute) and part.attr == "training" for part in walk(owner))
-
-
-def _steady_masks(function: FunctionNode, ctx: Context) -> Iterator[Mask]:
-    """Yield the masks that a function draws with a rate that no mode decides about."""
-    for mask in masks(function, ctx):
-        leaves = [leaf for rate in mask.rates for leaf in rate_leaves(rate, ctx)]
-        if leaves and all(_is_steady_number(leaf, ctx) for leaf in leaves):
-            yield mask
-
-
-def _by_hand_left_on(function: FunctionNode, ctx: Context) -> Iterator[Finding]:
-    """`def drop_path(x, rate, training=True):` with a mask of its own, called from forward without the mode."""
-    flags = [parameter.arg for parameter, default in parameters(function.args) if ctx.constant(default) is True]
-    asked = (part for part in walk(function) if isinstance(part, ast.Name) and part.id in flags)
-    flag = next((part for part in asked if asks_for_mode(part)), None)
-    mask = next(_steady_masks(function, ctx), None) if flag is not None else None
-    if mask is None:
-        return
-    for where, site in left_on(flag, ctx):
-        place = site if where.module is ctx.module else mask.draw
-        state = f"{ctx.line(site, where.module)} leaves the mode of training on"
-        yield ctx.finding(place, call="this hand-written dropout", state=state)
-
-
-def _is_meant(definition: ast.ClassDef | FunctionNode, ctx: Context) -> bool:
-    """Does a layer say that it is to be random whatever the mode, or go by a name of what augments data?"""
-    name = ctx.module.qualified(definition)
-    said = f"{name} {ast.get_docstring(definition) or ''}"
-    return _MEANT.search(said) is not None or _AUGMENTS.search(name) is not None
-
-
 def _makes_view(call: Call, ctx: Context) -> bool:
     """Edges that are dropped outside of a forward pass make another view of a graph, to train with."""
     function = ctx.function(call.node)
     is_of_graph = call.name.startswith("torch_geometric.")
-    return is_of_graph and (function is None or not _runs_in_both_modes(function, ctx))
-
-
-def _is_steady_number(rate: ast.expr, ctx: Context) -> bool:
-    """Is it written out, stored by `__init__` for good, or passed so by a caller?"""
-    if isinstance(rate, ast.Name):
-        return all(rate_of_callers(binding, ctx) for binding in ctx.module.definitions(rate))
-    if isinstance(rate, ast.Attribute):
-        return not is_set_from_outside(rate.attr, ctx) and is_stored_rate(rate, ctx)
-    return isinstance(rate, ast.Constant)
-
-
-def _runs_in_both_modes(function: FunctionNode, ctx: Context) -> bool:
-    """Does a forward pass lead to a function, and no condition on the mode stand before a call of it?"""
-    owner = ctx.module.index.class_at(function)
-    if owner is None:
-        sites = list(calls_of(function, ctx))
-        known = [site for site in sites if site is not None and not is_test_file(site[0].module)]
-        return len(known) == len(sites) and any(is_called_in_forward(*site) for site in known)
-    if not runs_with_forward(function, ctx.module):
-        return False
-    made = [site for site in calls_of(owner, ctx) if site is not None]
-    return not any(_is_guarded_layer(call, where) for where, call in made)
-
-
-def _is_guarded_layer(call: ast.Call, ctx: Context, steps: int = 2) -> bool:
-    """Is a layer made under a condition on the mode, or called under one: `if self.training: x = self.drop(x)`?
-
-    What a helper makes is, where what that gives is.
-    """
-    if guarded_by_mode(ctx.module, call):
-        return True
-    statement, helper = ctx.statement(call), ctx.function(call)
-    if isinstance(statement, ast.Return) and helper is not None and steps:
-        return any(_is_guarded_layer(site[1], site[0], steps - 1) for site in calls_of(helper, ctx) if site)
-    targets = statement.targets if isinstance(statement, ast.Assign) else ()
-    names = [identifier(target) for target in targets]
-    calls = (used for name in names for used in ctx.module.index.calls_by_name.get(name, ()))
-    return any(guarded_by_mode(ctx.module, used) for used in calls)
+    return is_of_graph and (function is None or not runs_in_both_modes(function, ctx))
 
 
 def _is_called_in_training_only(function: FunctionNode, ctx: Context) -> bool:
@@ -282,7 +159,7 @@ def _is_called_in_training_only(function: FunctionNode, ctx: Context) -> bool:
 
 def _is_offered(function: FunctionNode, ctx: Context) -> bool:
     """`def dropout(inputs, rate, seed=None):` of a package: whether to drop is up to whoever calls it, elsewhere."""
-    if ctx.module.index.class_at(function) is not None or not _DROPS.match(function.name) or not in_package(ctx.module):
+    if ctx.module.index.class_at(function) is not None or not DROPS.match(function.name) or not in_package(ctx.module):
         return False
     required = [parameter.arg for parameter, default in parameters(function.args) if default is None]
     return any(_RATE.search(name) for name in required) and not any(map(asks_for_mode, _names_of(function)))

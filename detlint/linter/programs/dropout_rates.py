@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.module import Module
 
+# Layers and functions that drop, by their names.
+DROPS = re.compile(r"drop_?(out|path|block|connect|layer)|stochastic_?depth", re.IGNORECASE)
 # Functions that give a rate back, within limits.
 _KEEPS = frozenset({"builtins.float", "builtins.max", "builtins.min"})
 # How many variables and calling functions a rate is followed through.
