@@ -1,4 +1,4 @@
-"""What calls make of the order of an argument, and what callers make of the order that a function gives."""
+"""What calls make of the order of an argument."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import CHANGED_COPIES, parameter_given
-from detlint.linter.analysis.made import made_of, target_of
+from detlint.linter.analysis.made import made_of
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.arrays import OrderArrays
 from detlint.linter.order.form import (
     CHECKSUM,
     CHOICE,
@@ -25,11 +24,11 @@ from detlint.linter.order.form import (
     WRITING,
     Entered,
     Form,
-    GivenBack,
     Trail,
     as_sequence,
     leave_rest,
 )
+from detlint.linter.order.results import OrderResults
 from detlint.linter.order.sums import averages_tensor
 from detlint.linter.order.ties import leaves_ties
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
@@ -44,7 +43,7 @@ _TELLING = frozenset({"builtins.str", "builtins.repr"})
 _ADDING = frozenset({"operator.add", "operator.iadd", "operator.concat", "operator.iconcat"})
 
 
-class OrderCalls(OrderArrays):
+class OrderCalls(OrderResults):
     """Follows an order into calls; asks a tracer of its own for another module where they lead there."""
 
     def __init__(
@@ -343,53 +342,6 @@ class OrderCalls(OrderArrays):
             return None
         self._handed_in.add(binding.node)
         return self.binding(binding, None, trail)
-
-    def returned(self, node: ast.expr, parent: ast.AST, trail: Trail) -> str | None:
-        function = self.index.function_at(parent)
-        if function is None or self.is_complaint(function.name) or self.fills_page(function):
-            return None
-        if trail.entered and trail.entered[-1].function is function:
-            last = trail.entered[-1]
-            return last.tracer.destination(last.call, replace(trail, entered=trail.entered[:-1]))
-        word = "returns" if isinstance(parent, ast.Return) else "yields"
-        callers = self.callers(function)
-        if trail.form is Form.MAPPING and not trail.subset:  # whoever looks things up in it has no use for the order
-            gone_through = (call for call in callers if trail.gathered or self._is_kept_or_viewed(call))
-            return self.first(self.destination(call, trail) for call in gone_through)
-        if callers and not trail.subset and all(self._is_sorted_by_caller(call, trail) for call in callers):
-            return None
-        nested = isinstance(self.index.parents.get(function), FUNCTIONS)
-        lookup = self.is_lookup(function.name)
-        private = function.name.startswith("_") or nested or lookup
-        if callers and private and not trail.partial and trail.calls < MAX_CALLS:
-            inner = replace(trail, calls=trail.calls + 1)
-            found = self.first(self.destination(call, inner) for call in callers)
-            # What is listed may only be gone through; what was worked out at the same time is kept for its values.
-            if found is not None or lookup or not self.is_finished_work:
-                return found
-        places = frozenset(() if trail.place is None else (trail.place,))
-        text = f"what {function.name}() {word}"
-        further = None if self.is_finished_work else trail
-        given = GivenBack(self.module, function, text, places, nested=trail.is_nested, trail=further)
-        return None if lookup else given
-
-    def _is_kept_or_viewed(self, call: ast.Call) -> bool:
-        """`self.files = self.files_by_label()`, `files_by_label().items()`."""
-        parent = self.index.parents.get(call)
-        kept = isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Attribute)
-        return kept or isinstance(parent, ast.Attribute)
-
-    def _is_sorted_by_caller(self, call: ast.Call, trail: Trail) -> bool:
-        """`sorted(listed(folder))`, or `names = listed(folder)` where all that is done is to sort or to count them."""
-        if self.sorted_at_once(call):
-            return True
-        target = target_of(call, self.index)
-        binding = self.binding_of(target) if isinstance(target, ast.Name) else None
-        if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
-            return False
-        parents = [self.index.parents.get(use) for use in self.module.flow(binding.scope).uses(binding)]
-        sorts = any(isinstance(parent, ast.Call) and self.sorts(parent) for parent in parents)
-        return sorts and self.destination(call, trail) is None
 
 
 def _makes_object(call: ast.Call, names: tuple[str, ...]) -> bool:
