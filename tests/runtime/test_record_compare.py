@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,53 +13,8 @@ from torch import nn
 import detlint
 from detlint.errors import RecordError, UsageError
 from detlint.runtime.report import Verdict
+from tests.runtime.recordings import image, net, subjects, threads, train, without_onednn
 from tests.runtime.schemas import validator
-
-
-class Net(nn.Module):
-    def __init__(self, *, eps: float = 1e-5, activation: object = torch.relu) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 8, 3)
-        self.norm = nn.GroupNorm(2, 8, eps=eps)
-        self.activation = activation
-        self.drop = nn.Dropout(0.5)
-        self.head = nn.Linear(8, 4)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.drop(self.activation(self.norm(self.conv(x)))).mean((2, 3)))  # type: ignore[operator]
-
-
-def net(seed: int = 0, **options: object) -> Net:
-    torch.manual_seed(seed)
-    return Net(**options).eval()  # type: ignore[arg-type]
-
-
-def image(seed: int = 1, size: int = 24) -> torch.Tensor:
-    return torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(seed))
-
-
-def subjects(comparison: detlint.RecordComparison) -> list[str]:
-    return [item.subject for item in comparison.explanations]
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
-def without_onednn() -> Iterator[None]:
-    before = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(False)
-    try:
-        yield
-    finally:
-        torch._C._set_mkldnn_enabled(before)
 
 
 def test_equal_runs_agree_to_the_bit() -> None:
@@ -257,52 +210,14 @@ def test_another_argument_is_told() -> None:
     assert found.first.verdict is Verdict.BEYOND_ROUNDING
 
 
-# ---- other sequences of operators ------------------------------------------------------------------------------------
-
-
-def test_other_operators_for_the_same_work_are_aligned() -> None:
-    weight = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
-    x = torch.randn(3, 8, generator=torch.Generator().manual_seed(1))
-
-    def one(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        return F.linear(torch.relu(x), weight).exp()
-
-    def two(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        return (torch.relu(x)[:, None] * weight).sum(-1).exp()
-
-    first = detlint.record(one, (x, weight))
-    found = detlint.compare(first, detlint.record(two, (x, weight)))
-    assert found.verdict in (Verdict.BITWISE, Verdict.ROUNDING)
-    (stretch,) = found.stretches
-    assert [event.op for event in stretch.first] == ["aten.t.default", "aten.mm.default"]
-    assert stretch.second[-1].op == "aten.sum.dim_IntList"
-    assert found.pairs == len(first.trace) - len(stretch.first)  # relu, exp, and the detach of the output
-    if found.first is not None:
-        assert found.first.stretch == stretch
-        assert found.first.same_inputs
-        assert subjects(found) == ["operators"]
-
-
-def test_extra_operators_that_change_nothing_are_no_departure() -> None:
-    def one(x: torch.Tensor) -> torch.Tensor:
-        return torch.relu(x).exp().sum()
-
-    def two(x: torch.Tensor) -> torch.Tensor:
-        return torch.relu(x).clone().exp().sum()
-
-    found = detlint.compare(detlint.record(one, image()), detlint.record(two, image()))
+def test_gradients_that_only_one_record_has_are_missing_and_no_difference() -> None:
+    found = detlint.compare(detlint.record(net(), image()), detlint.record(net(), image(), backward=True))
     assert found.verdict is Verdict.BITWISE
-    assert found.departures == ()
-    assert [event.op for stretch in found.stretches for event in stretch.second] == ["aten.clone.default"]
+    assert found.missing == ("only one record has a backward pass",)
+    assert not found.ok
 
 
-def test_another_operator_is_named_with_its_line() -> None:
-    found = detlint.compare(detlint.record(net(), image()), detlint.record(net(activation=torch.tanh), image()))
-    assert found.first is not None
-    assert (found.first.event.op, found.first.other.op) == ("aten.relu.default", "aten.tanh.default")
-    assert found.first.same_inputs
-    assert found.first.event.source is not None
-    assert found.first.event.source.path == __file__
+# ---- values and their digests ----------------------------------------------------------------------------------------
 
 
 def test_indices_that_are_returned_count_and_those_that_nobody_reads_do_not() -> None:
@@ -355,116 +270,6 @@ def test_digests_of_a_device_are_replaced_by_values() -> None:
     found = detlint.compare(one, replace(one, results=results))
     assert found.departures == ()
     assert "by their statistics" in found.blind_spots[0]
-
-
-# ---- training --------------------------------------------------------------------------------------------------------
-
-
-def train(
-    path: Path, *, order: tuple[int, ...] = (0, 1, 2, 3), rate: float = 0.05, count: int = 2, seed: int = 0
-) -> detlint.Record:
-    torch.manual_seed(seed)
-    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 22 * 22, 4))
-    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
-    with threads(count), detlint.Recorder(path, model) as recorder:
-        for number in order:
-            loss = model(image(number)).square().mean()
-            loss.backward()
-            optimizer.step()
-            recorder.step(model, loss=loss, inputs=image(number))
-            optimizer.zero_grad()
-    return recorder.record()
-
-
-def test_equal_trainings_agree_to_the_bit(tmp_path: Path) -> None:
-    train(tmp_path / "one")
-    train(tmp_path / "two")
-    found = detlint.compare(tmp_path / "one", tmp_path / "two")
-    assert found.verdict is Verdict.BITWISE
-    assert found.steps == (4, 4)
-
-
-def test_batches_in_another_order_are_told_with_their_step(tmp_path: Path) -> None:
-    found = detlint.compare(train(tmp_path / "one"), train(tmp_path / "two", order=(0, 1, 3, 2)))
-    assert found.verdict is Verdict.BEYOND_ROUNDING
-    assert found.first is not None
-    assert (found.first.name, found.first.step) == ("input", 2)
-    assert subjects(found)[0] == "inputs"
-    assert "in step 2" in found.explanations[0].says
-    told = ": the same batches come in another order, this one in step 3 of the second record"
-    assert found.explanations[0].says.endswith(told)
-
-
-def test_samples_in_another_order_within_a_batch_are_told(tmp_path: Path) -> None:
-    def run(path: Path, order: tuple[int, ...]) -> None:
-        model = nn.Linear(4, 4)
-        batch = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))[list(order)]
-        with detlint.Recorder(path) as recorder:
-            recorder.step(model, inputs=batch)
-
-    run(tmp_path / "one", (0, 1, 2))
-    run(tmp_path / "two", (2, 0, 1))
-    found = detlint.compare(tmp_path / "one", tmp_path / "two")
-    assert found.explanations[0].says.endswith("): as far as can be told, the same values in another order")
-
-
-def test_other_weights_at_the_beginning_of_training_stand_first(tmp_path: Path) -> None:
-    found = detlint.compare(train(tmp_path / "one"), train(tmp_path / "two", seed=1))
-    assert subjects(found)[0] == "weights"
-    assert found.explanations[0].says.startswith("the weights differ before the first step: 0.weight first (by ")
-
-
-def test_another_learning_rate_shows_in_the_parameters_of_the_first_step(tmp_path: Path) -> None:
-    found = detlint.compare(train(tmp_path / "one"), train(tmp_path / "two", rate=0.1))
-    assert found.first is not None
-    assert (found.first.name, found.first.step) == ("0.weight", 0)
-    assert found.first.verdict is Verdict.BEYOND_ROUNDING
-    assert subjects(found)[0] == "optimizer"
-
-
-def test_threads_show_as_rounding_in_the_gradients(tmp_path: Path) -> None:
-    """The bias before batch norm has a gradient of zero: all that is left of it is rounding, and no departure."""
-    found = detlint.compare(train(tmp_path / "one", count=1), train(tmp_path / "two", count=2))
-    if found.first is None:
-        pytest.skip("on this machine the number of threads changes none of these sums")
-    assert found.first.step == 0
-    assert found.first.verdict is Verdict.ROUNDING
-    assert subjects(found)[0] == "flags.threads"
-    assert all(item.verdict is Verdict.ROUNDING for item in found.results if item.step == 0)
-
-
-def test_random_numbers_drawn_elsewhere_are_told(tmp_path: Path) -> None:
-    def run(path: Path, seed: int) -> None:
-        model = nn.Linear(4, 4)
-        nn.init.ones_(model.weight)
-        nn.init.zeros_(model.bias)
-        torch.manual_seed(seed)
-        with detlint.Recorder(path) as recorder:
-            for _ in range(2):
-                recorder.step(model, loss=model(torch.ones(2, 4) + torch.rand(2, 4)).sum())
-
-    run(tmp_path / "one", 0)
-    run(tmp_path / "two", 1)
-    found = detlint.compare(tmp_path / "one", tmp_path / "two")
-    assert subjects(found)[0] == "generators"
-    assert found.explanations[0].says == "the cpu generator stands elsewhere in step 0"
-
-
-def test_steps_beyond_the_shorter_record_are_named(tmp_path: Path) -> None:
-    found = detlint.compare(train(tmp_path / "one"), train(tmp_path / "two", order=(0, 1)))
-    assert found.verdict is Verdict.BITWISE
-    assert found.missing == ("only the first 2 steps are in both records",)
-    assert not found.ok, "training that stopped early has not been repeated"
-    lines = found.to_text().splitlines()
-    assert lines[0].endswith(": the same bits, as far as both go")
-    assert lines[1] == "  only the first 2 steps are in both records"
-
-
-def test_gradients_that_only_one_record_has_are_missing_and_no_difference() -> None:
-    found = detlint.compare(detlint.record(net(), image()), detlint.record(net(), image(), backward=True))
-    assert found.verdict is Verdict.BITWISE
-    assert found.missing == ("only one record has a backward pass",)
-    assert not found.ok
 
 
 # ---- what comes out --------------------------------------------------------------------------------------------------
