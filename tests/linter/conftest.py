@@ -11,6 +11,7 @@ import pytest
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.project import Project
 from detlint.linter.source.sources import SourceFile, SourceProblem, read_source
+from tests.linter.cached import IDLE, PROGRAM, write
 
 MakeModule = Callable[..., Module]
 
@@ -32,3 +33,13 @@ def make_module(tmp_path: Path) -> MakeModule:
         return module
 
     return make
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program whose seeding, if there is any, is done in another file."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "pyproject.toml", "[tool.detlint]\n")
+    write(tmp_path / "train.py", PROGRAM)
+    write(tmp_path / "helper.py", IDLE)
+    return tmp_path

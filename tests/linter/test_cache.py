@@ -1,31 +1,15 @@
-"""The cache answers only while nothing a result was worked out from has changed, and never breaks a run."""
+"""The cache answers only while nothing a result was worked out from has changed."""
 
 from __future__ import annotations
 
-import json
-import os
-import random
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from detlint.config import ConfigResolver
-from detlint.linter.cache import FOLDER, Cache, clean
 from detlint.linter.engine import lint_paths
-from detlint.linter.jobs import Job, Options
-from detlint.linter.result import LintResult
-from detlint.linter.source.discovery import discover
-
-PROGRAM = (
-    "import torch\nfrom helper import prepare\n\nif __name__ == '__main__':\n    prepare()\n    print(torch.rand(3))\n"
-)
-SEEDING = "import torch\n\ndef prepare():\n    torch.manual_seed(0)\n"
-IDLE = "def prepare():\n    pass\n"
-
+from tests.linter.cached import PROGRAM, SEEDING, held, lint, write
 
 EVALUATION = """
 import torch
@@ -46,33 +30,6 @@ class Runner:
         self.net = nn.Sequential(nn.Linear(3, 3), nn.Dropout())
         self.net.train()
 """
-
-
-def write(path: Path, text: str) -> None:
-    path.write_text(text)
-    os.utime(path, (1_000_000_000, 1_000_000_000))  # old enough to be kept
-    time.sleep(0.03)  # and not changed within a tick of the file system's clock
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "pyproject.toml", "[tool.detlint]\n")
-    write(tmp_path / "train.py", PROGRAM)
-    write(tmp_path / "helper.py", IDLE)
-    return tmp_path
-
-
-def lint(cached: bool = True) -> LintResult:
-    return lint_paths(["."], resolver=ConfigResolver(), jobs=1, cached=cached)
-
-
-def held(project: Path) -> set[str]:
-    """Return the files that a new run would take from the cache."""
-    resolver = ConfigResolver()
-    cache = Cache(project, Options())
-    jobs = [Job(found.path, found.display, resolver.for_file(found.path)) for found in discover(["."], resolver)]
-    return {job.display for job in jobs if cache.get(job) is not None}
 
 
 def test_second_run_takes_everything_from_the_cache_and_says_the_same(project: Path) -> None:
@@ -120,126 +77,6 @@ def test_a_package_that_is_only_looked_for_may_change_and_may_not_go(project: Pa
     assert lint().findings == lint(cached=False).findings
     (project / "lib" / "__init__.py").unlink()
     assert "show.py" not in held(project)
-
-
-DAMAGE = {
-    "not JSON": b"\x00\xff garbage",
-    "other JSON": b"[1, 2]",
-    "truncated": b'{"detlint": "x", "entries": {',
-    "empty": b"",
-    "deep": b"[" * 100_000,
-}
-
-
-@pytest.mark.parametrize("content", DAMAGE.values(), ids=DAMAGE.keys())
-def test_damaged_cache_is_ignored_and_replaced(project: Path, content: bytes) -> None:
-    first = lint()
-    (project / FOLDER / "results.json").write_bytes(content)
-    assert lint().findings == first.findings
-    assert held(project) == {"train.py", "helper.py"}
-
-
-def test_entries_of_the_wrong_shape_are_ignored(project: Path) -> None:
-    first = lint()
-    store = project / FOLDER / "results.json"
-    document = json.loads(store.read_text())
-    for entry in document["entries"].values():
-        entry["findings"] = [{"code": 1}]
-    store.write_text(json.dumps(document))
-    assert held(project) == set()
-    assert lint().findings == first.findings
-
-
-def test_folder_that_cannot_be_written_is_no_error(project: Path) -> None:
-    (project / FOLDER).write_text("a file where the folder should be")
-    assert [finding.code for finding in lint().findings] == ["DET101"]
-
-
-def test_links_that_a_repository_brings_along_are_not_written_through(project: Path) -> None:
-    theirs = project / "theirs"
-    theirs.mkdir()
-    for name in ("authorized_keys", "notes.json"):
-        (theirs / name).write_text("mine")
-    (project / FOLDER).mkdir()
-    (project / FOLDER / ".gitignore").symlink_to(theirs / "authorized_keys")
-    (project / FOLDER / "results.json").symlink_to(theirs / "notes.json")
-    first = lint()
-    assert [path.read_text() for path in theirs.iterdir()] == ["mine", "mine"]
-    assert not (project / FOLDER / "results.json").is_symlink()
-    assert held(project) == {"train.py", "helper.py"}
-    assert lint().findings == first.findings
-
-
-def test_a_folder_that_is_a_link_is_no_cache(project: Path) -> None:
-    theirs = project / "theirs"
-    theirs.mkdir()
-    (project / FOLDER).symlink_to(theirs)
-    assert [finding.code for finding in lint().findings] == ["DET101"]
-    (theirs / "results.json").write_text("mine")
-    assert not clean(project)
-    assert [path.read_text() for path in theirs.iterdir()] == ["mine"]
-
-
-def test_a_file_changed_during_the_run_is_not_kept(project: Path) -> None:
-    (project / "train.py").write_text(PROGRAM)
-    os.utime(project / "train.py", (4_000_000_000, 4_000_000_000))
-    lint()
-    assert held(project) == {"helper.py"}
-
-
-def test_a_file_swapped_for_an_older_one_during_the_run_is_not_kept(project: Path) -> None:
-    write(project / "older", PROGRAM.replace("print(torch.rand(3))", "pass"))
-
-    def swap(done: int, total: int) -> None:
-        if done == total:
-            (project / "older").replace(project / "train.py")
-
-    assert lint_paths(["."], resolver=ConfigResolver(), jobs=1, progress=swap, cached=True).findings
-    assert held(project) == {"helper.py"}
-    assert lint().findings == lint(cached=False).findings == ()
-
-
-def test_clean_removes_it(project: Path) -> None:
-    lint()
-    assert clean(project)
-    assert not (project / FOLDER).exists()
-    assert not clean(project)
-
-
-def command(project: Path) -> list[str]:
-    """Return a run of its own process over the cache of `project`, with everything it finds on stdout."""
-    return [sys.executable, "-m", "detlint", "check", "--format", "jsonl", "--jobs", "1", str(project)]
-
-
-@pytest.fixture
-def larger(project: Path) -> Path:
-    for number in range(12):
-        write(project / f"program{number}.py", f"# {number}\n{PROGRAM}")
-    return project
-
-
-def test_runs_at_the_same_time_find_what_one_finds(larger: Path) -> None:
-    alone = subprocess.run([*command(larger), "--no-cache"], capture_output=True, check=False).stdout
-    assert alone.count(b"\n") >= 13
-    for _ in range(2):  # the first time they write the cache together, the second time they read it
-        together = [subprocess.Popen(command(larger), stdout=subprocess.PIPE) for _ in range(3)]
-        assert [process.communicate()[0] for process in together] == [alone] * 3
-    assert len(json.loads((larger / FOLDER / "results.json").read_text())["entries"]) == 14
-    assert sorted(path.name for path in (larger / FOLDER).iterdir()) == [".gitignore", "results.json"]
-
-
-def test_runs_that_are_killed_leave_nothing_that_matters(larger: Path) -> None:
-    alone = subprocess.run([*command(larger), "--no-cache"], capture_output=True, check=False).stdout
-    chance = random.Random(0)
-    for _ in range(6):
-        process = subprocess.Popen(command(larger), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(chance.uniform(0.1, 1.5))
-        process.kill()
-        process.wait()
-    assert subprocess.run(command(larger), capture_output=True, check=False).stdout == alone
-    (larger / FOLDER / ".results.json.half").write_text("what a killed run may leave")
-    assert clean(larger)
-    assert not (larger / FOLDER).exists()
 
 
 def test_where_packages_begin_is_noticed(project: Path) -> None:
@@ -381,23 +218,3 @@ def test_a_new_caller_in_another_file_counts(table: Path) -> None:
     write(table / "model.py", "from table import resize\n\ndef fuse(x):\n    return resize(x)\n")
     assert "table.py" not in held(table)
     assert [f.location.path for f in lint().findings if f.code == "DET302"] == ["table.py"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files there")
-def test_a_full_disk_leaves_the_earlier_cache(project: Path) -> None:
-    lint()
-    before = (project / FOLDER / "results.json").read_bytes()
-    write(project / "helper.py", SEEDING)
-    program = (
-        "import resource, signal, sys\n"
-        "from detlint.cli import main\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))  # a write beyond fails as on a full disk\n"
-        "sys.argv = ['detlint', '.']\n"
-        "main()\n"
-    )
-    # -B, lest Python leave half-written bytecode of detlint's own modules behind.
-    run = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout.splitlines()[-1:], run.stderr) == (0, ["No findings in 2 files."], "")
-    assert (project / FOLDER / "results.json").read_bytes() == before
-    assert sorted(path.name for path in (project / FOLDER).iterdir()) == [".gitignore", "results.json"]
