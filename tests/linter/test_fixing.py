@@ -3,14 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
-import os
-import random
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -19,37 +11,10 @@ from detlint.config import ConfigResolver
 from detlint.errors import UsageError
 from detlint.linter.analysis import repairs
 from detlint.linter.checks import mode
-from detlint.linter.fixing import FixedFile, fix_paths, fix_stdin
+from detlint.linter.fixing import fix_stdin
 from detlint.linter.source.sources import SourceFile, source_from_bytes
 from detlint.rulebook import load_rules
-
-LISTING = "import os\n\ndef files(root):\n    return list(os.listdir(root))\n"
-FIXED = LISTING.replace("list(os.listdir(root))", "sorted(os.listdir(root))")
-
-
-def fixes(*paths: Path, unsafe: bool = True) -> list[FixedFile]:
-    resolver = ConfigResolver(isolated=True)
-    return list(fix_paths([str(path) for path in paths], resolver=resolver, unsafe=unsafe).files)
-
-
-def fix(path: Path, *, unsafe: bool = True) -> bytes:
-    for fixed in fixes(path, unsafe=unsafe):
-        fixed.write()
-    return path.read_bytes()
-
-
-DROPOUT = """
-import torch.nn as nn
-import torch.nn.functional as F
-
-class Block(nn.Module):
-    def forward(self, x):
-        return F.dropout(  # {comment}
-            x,
-            0.1,
-        )
-"""
-MENDED = DROPOUT.replace("            0.1,\n", "            0.1,\n            training=self.training,\n")
+from tests.linter.fixes import DROPOUT, FIXED, LISTING, MENDED, fix, fixes
 
 
 def mixed(text: str) -> bytes:
@@ -238,137 +203,6 @@ def test_diff_says_what_would_change_and_writes_nothing(tmp_path: Path) -> None:
         "+    return sorted(os.listdir(root))",
     ]
     assert path.read_text() == LISTING
-
-
-# --- notebooks ----------------------------------------------------------------------------------------------------
-
-CELL = ["%matplotlib inline\n", "import os\n", "names = os.listdir('.')\n", "!ls\n", "first = names[0]"]
-NOTEBOOK = {
-    "metadata": {"z": 1, "a": [1.50, 1e3]},
-    "cells": [
-        {"cell_type": "markdown", "source": ["é\n", "# os.listdir('.')"], "metadata": {}},
-        {"outputs": [{"text": ["os.listdir('.')\n"]}], "source": CELL, "cell_type": "code", "metadata": {"x": []}},
-        {"cell_type": "code", "source": "".join(CELL), "metadata": {}, "outputs": [], "execution_count": None},
-    ],
-    "nbformat": 4,
-    "nbformat_minor": 5,
-}
-LAYOUTS = {
-    "as Jupyter": {"indent": 1, "ensure_ascii": False},
-    "tabs and escapes": {"indent": "\t"},
-    "in one line": {"separators": (",", ":")},
-    "deep": {"indent": 4, "sort_keys": True},
-}
-
-
-@pytest.mark.parametrize("end", ["\n", "", "\r\n\n"], ids=repr)
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
-def test_only_the_cell_s_line_changes_in_a_notebook(tmp_path: Path, layout: dict[str, object], end: str) -> None:
-    text = json.dumps(NOTEBOOK, **layout) + end  # type: ignore[arg-type]
-    path = tmp_path / "x.ipynb"
-    path.write_bytes(text.encode())
-    expected = text.replace("names = os.listdir('.')", "names = sorted(os.listdir('.'))")
-    assert fix(path) == expected.encode()
-    assert fixes(path) == []
-
-
-def test_added_lines_of_a_notebook_are_laid_out_as_the_others(tmp_path: Path) -> None:
-    code = "import torch\nfrom torchvision import models\nnet = models.resnet50(weights='DEFAULT')\n"
-    code += "with torch.no_grad():\n    print(net(torch.zeros(1, 3, 224, 224)))"
-    document = {"cells": [{"cell_type": "code", "metadata": {}, "source": code.splitlines(keepends=True)}]}
-    path = tmp_path / "x.ipynb"
-    path.write_text(json.dumps(document, indent=2))
-    lines = code.splitlines(keepends=True)
-    lines.insert(3, "net.eval()\n")
-    document["cells"][0]["source"] = lines
-    assert fix(path).decode() == json.dumps(document, indent=2)
-
-
-@pytest.mark.parametrize("margin", ["    ", "\t"], ids=repr)
-@pytest.mark.parametrize("head", ["", "\n", "%%time\n"], ids=repr)
-def test_lines_added_to_a_cell_that_is_indented_as_a_whole_are_as_well(tmp_path: Path, head: str, margin: str) -> None:
-    path = tmp_path / "x.ipynb"
-
-    def written(code: str) -> str:
-        source = head + textwrap.indent(code, margin)
-        return json.dumps({"cells": [{"cell_type": "code", "metadata": {}, "source": source}]})
-
-    for before, after in (
-        (DROPOUT, MENDED),
-        ("import torch\n\nprint(torch.rand(2))\n", "import torch\n\ntorch.manual_seed(0)\nprint(torch.rand(2))\n"),
-    ):
-        path.write_text(written(before.lstrip()))
-        assert fix(path).decode() == written(after.lstrip())
-        assert fixes(path) == []
-
-
-def test_a_string_per_notebook_of_format_three(tmp_path: Path) -> None:
-    document = {"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "code", "language": "python", "input": CELL}]}]}
-    path = tmp_path / "x.ipynb"
-    path.write_text(json.dumps(document))
-    assert json.loads(fix(path))["worksheets"][0]["cells"][0]["input"][2] == "names = sorted(os.listdir('.'))\n"
-
-
-# --- interrupted --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="kills with a signal")
-def test_a_run_killed_at_any_point_leaves_each_file_old_or_new(tmp_path: Path) -> None:
-    """The files are written in a process that is killed 50 times, at random points of many rounds of writing."""
-    fixed = [FixedFile(tmp_path / f"{n}.py", f"{n}.py", "utf-8", old, new, ()) for n, (old, new) in enumerate(_BIG)]
-    for each in fixed:
-        each.path.write_bytes(each.before)
-    script = (
-        "import sys\nfrom pathlib import Path\nfrom detlint.files import write_atomically\n"
-        "contents = [Path(name).read_bytes() for name in sys.argv[2:]]\nprint(flush=True)\n"
-        "while True:\n"
-        "    for number in range(4):\n"
-        "        for content in contents[2 * number: 2 * number + 2]:\n"
-        "            write_atomically(Path(sys.argv[1]) / f'{number}.py', content)\n"
-    )
-    sources = []
-    for each in fixed:
-        for suffix, content in (("old", each.before), ("new", each.after)):
-            source = tmp_path / f"{each.display}.{suffix}"
-            source.write_bytes(content)
-            sources.append(str(source))
-    chance = random.Random(0)
-    seen: set[bytes] = set()
-    for _ in range(50):
-        process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path), *sources], stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(chance.uniform(0.0, 0.02))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        for each in fixed:
-            content = each.path.read_bytes()
-            assert content in (each.before, each.after)
-            seen.add(content)
-    assert len(seen) > len(fixed), "the process was never killed while it wrote"
-
-
-_BIG = [(f"# {n}\n{LISTING}".encode() * 2000, f"# {n}\n{FIXED}".encode() * 2000) for n in range(4)]
-
-
-def test_a_killed_fix_run_leaves_files_that_parse(tmp_path: Path) -> None:
-    """The whole command, killed a few times at random points, and finished at last."""
-    for number in range(8):
-        (tmp_path / f"{number}.py").write_text(LISTING)
-    command = [sys.executable, "-m", "detlint", "check", "--isolated", "--fix", "--unsafe-fixes", "--jobs", "1", "."]
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    chance = random.Random(0)
-    for _ in range(5):
-        process = subprocess.Popen(
-            command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(chance.uniform(0.2, 1.0))
-        process.kill()
-        process.wait()
-        assert {path.read_text() for path in tmp_path.glob("[0-9].py")} <= {LISTING, FIXED}
-    subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
-    assert {path.read_text() for path in tmp_path.glob("[0-9].py")} == {FIXED}
 
 
 def test_fixed_files_are_read_as_before(tmp_path: Path) -> None:
