@@ -101,3 +101,20 @@ def test_what_onnx_runtime_has_no_kernel_for_is_skipped_with_the_reason() -> Non
     result = probed(model, torch.ones(4, 8, dtype=torch.bfloat16))
     assert result.verdict.value == "skipped"
     assert result.reason.startswith("ONNX Runtime cannot run the model: ")
+
+
+@pytest.mark.skipif(
+    inspect.signature(torch.onnx.export).parameters.get("dynamo") is None
+    or inspect.signature(torch.onnx.export).parameters["dynamo"].default is not True,
+    reason="torch 2.9 made this the exporter that is taken",
+)
+def test_the_exporter_writes_down_the_mode_that_a_model_is_in() -> None:
+    """What DET201 says of `torch.onnx.export`: dropout is exported as it trains, and the mode is not switched."""
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)).train(), torch.randn(2, 4)
+    operators = []
+    for training in (True, False):
+        program = torch.onnx.export(model.train(training), (x,), verbose=False)
+        assert program is not None
+        assert model.training is training
+        operators.append([node.op_type for node in program.model.graph])
+    assert operators == [["Gemm", "Dropout"], ["Gemm"]]

@@ -19,8 +19,11 @@ from detlint.linter.modes.vain_switches import vain_switches
 from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import FUNCTIONS, LOOPS
 from detlint.linter.source.nodes import walk
+from detlint.operators import CONFIRMED, parse_version
 
 _PREDICTS = "predicts"
+# Since this release `torch.onnx.export` writes down the mode that a model is in: `dynamo` is on, says its docstring.
+_EXPORTS_AS_IT_IS = parse_version("2.9")
 _LEAVES = "this leaves"
 _PUT_BACK = "if it is in it, though {} puts its mode back"
 _UNCALLED = "if it is in it, for eval() is only named here and not called"
@@ -32,7 +35,7 @@ _HOISTED = (ast.With, ast.AsyncWith, *LOOPS)
 @check_file("DET201")
 def missing_eval(ctx: Context) -> Iterator[Finding]:
     """The model was made or trained, and nothing switches it before it predicts; or not by what was to do so."""
-    for found in train_mode_inferences(ctx.module):
+    for found in _inferences(ctx):
         if found.reason.put_back:
             yield _finding(found, _PUT_BACK.format(ctx.line(found.reason.node, found.reason.module)), ctx)
         elif found.after_training:
@@ -52,9 +55,15 @@ def missing_eval(ctx: Context) -> Iterator[Finding]:
 @check_file("DET204")
 def train_mode_inference(ctx: Context) -> Iterator[Finding]:
     """`train()` was called and no training follows, only the prediction."""
-    for found in train_mode_inferences(ctx.module):
+    for found in _inferences(ctx):
         if not found.after_training:
             yield _finding(found, f"switched on in {ctx.line(found.reason.node, found.reason.module)}", ctx)
+
+
+def _inferences(ctx: Context) -> Iterator[TrainModeInference]:
+    """Yield the inferences in train mode, exports but for releases of torch that switch the model for them."""
+    keeps_mode = parse_version(ctx.config.torch_version or CONFIRMED) >= _EXPORTS_AS_IT_IS
+    yield from (found for found in train_mode_inferences(ctx.module) if keeps_mode or not found.exported)
 
 
 @check_file("DET208")

@@ -38,10 +38,12 @@ MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|ba
 # How a variable comes by a model.
 _HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
 _BUILTINS = frozenset(dir(builtins))
-# These write down what a model does in the mode that it is in; `torch.onnx.export` switches it by itself.
+# These write down what a model does in the mode that it is in.
 _RECORDING = frozenset({"torch.jit.trace", "torch.jit.trace_module", "torch.export.export"})
+# So does this one, unless it is asked for its older way, which switches the model by itself.
+_EXPORTER = "torch.onnx.export"
 # The last words of those, by which a file is asked first.
-RECORDING_WORDS = frozenset(name.rpartition(".")[2] for name in _RECORDING)
+RECORDING_WORDS = frozenset(name.rpartition(".")[2] for name in (*_RECORDING, _EXPORTER))
 
 
 class ModelRuns:
@@ -60,7 +62,15 @@ class ModelRuns:
     def records(self, call: ast.Call) -> bool:
         """`torch.jit.trace(net, example)`: what it records of train mode drops for good."""
         named = identifier(call.func) in RECORDING_WORDS
-        return named and not _RECORDING.isdisjoint(self.module.inference.callees(call))
+        return named and (not _RECORDING.isdisjoint(self.module.inference.callees(call)) or self.exports(call))
+
+    def exports(self, call: ast.Call) -> bool:
+        """`torch.onnx.export(net, example, path)`, which is not told the mode, nor to go the older way."""
+        if identifier(call.func) != "export":
+            return False
+        told = {keyword.arg: keyword.value for keyword in call.keywords}
+        older = getattr(told.get("dynamo"), "value", None) is False or "training" in told
+        return not older and _EXPORTER in self.module.inference.callees(call)
 
     def _model(self, call: ast.Call) -> ast.expr | None:
         """Return the expression of what may be a model that `call` runs."""

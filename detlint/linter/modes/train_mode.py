@@ -58,7 +58,8 @@ _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "g
 class TrainModeInference:
     """An inference call, why its model is in train mode there, and whether training stood between the two.
 
-    `recorded`: the call writes down what the model does, as `torch.jit.trace` does.
+    `recorded`: the call writes down what the model does, as `torch.jit.trace` does; `exported`: so
+    `torch.onnx.export` does since torch 2.9, and switched the model by itself before.
     """
 
     call: ast.Call
@@ -66,6 +67,7 @@ class TrainModeInference:
     reason: Reason
     after_training: bool
     recorded: bool
+    exported: bool
 
 
 def train_mode_inferences(module: Module) -> tuple[TrainModeInference, ...]:
@@ -90,9 +92,12 @@ def _inferences(module: Module) -> tuple[TrainModeInference, ...]:
     return tuple(sorted(found.values(), key=lambda result: (result.call.lineno, result.call.col_offset)))
 
 
-def _place(found: TrainModeInference, module: Module) -> tuple[bool, int]:
-    """What says itself that it infers comes before what is told so by the weights of its model alone."""
-    return not is_inference(module, found.call), found.call.lineno
+def _place(found: TrainModeInference, module: Module) -> tuple[bool, bool, int]:
+    """What says itself that it infers comes before what is told so by the weights of its model alone.
+
+    Last comes what is no hazard in older releases.
+    """
+    return found.exported, not is_inference(module, found.call), found.call.lineno
 
 
 def _may_infer(module: Module) -> bool:
@@ -146,7 +151,8 @@ class _Search:
             shown = key.name if key is not None and self.modes.class_behind(key) else shown
         if key is None:
             return None
-        if is_unused(self.module, call) and not evaluates_on_request(self.module, call):
+        exported = self._runs.exports(call)
+        if is_unused(self.module, call) and not (exported or evaluates_on_request(self.module, call)):
             return None
         if self._is_switched_around(call, key) or is_in_unit_test(self.module, call):
             return None
@@ -192,7 +198,7 @@ class _Search:
             or self._intent.is_for_a_while(call, key, reason)
         ):
             return None
-        return TrainModeInference(call, shown, reason, after_training, recorded)
+        return TrainModeInference(call, shown, reason, after_training, recorded, exported)
 
     def _is_ready(self, key: Key) -> bool:
         """Is a model trained or loaded, so that it predicts something of made up input too?"""
