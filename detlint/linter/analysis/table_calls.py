@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import read_elsewhere
 from detlint.linter.analysis.lookups import looked_up
 from detlint.linter.analysis.program import calls_named
-from detlint.linter.source.names import BindingKind, set_to
+from detlint.linter.source.names import BindingKind, FunctionNode, set_to
 from detlint.linter.source.nodes import identifier, receiver_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,14 @@ def calls_of_entry(module: Module, display: ast.Dict, value: ast.expr) -> Iterat
             for entry, key in _entries_of(where, table):
                 if any(held is value for _, held in looked_up(where.inference, table, key)):
                     yield from ((where, call) for call in _calls_of(where, entry))
+
+
+def calls_by_table(module: Module, function: FunctionNode) -> Iterator[tuple[Module, ast.Call]]:
+    """Yield the calls of a function of the file out of tables that it stands in: `TERMS = {"classes": by_class}`."""
+    for use in module.index.names_used.get(function.name, ()):
+        display = module.index.parents.get(use)
+        if isinstance(use, ast.Name) and isinstance(display, ast.Dict) and use in display.values:
+            yield from calls_of_entry(module, display, use)
 
 
 def _find(module: Module) -> _Meant:
