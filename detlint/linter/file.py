@@ -10,9 +10,9 @@ from detlint.errors import DetlintError
 from detlint.findings import Finding, Location
 from detlint.linter.analysis.context import Call, Context, FileFacts
 from detlint.linter.analysis.module import Module
-from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Project
 from detlint.linter.analysis.registry import Check, checks
+from detlint.linter.analysis.table_calls import calls_meaning
 from detlint.linter.analysis.testcode import expected_failures, skipped_tests
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.indices.arguments import matches
@@ -126,7 +126,7 @@ def _run(check: Check, ctx: Context) -> Iterator[Finding]:
 def _calls(module: Module, rule: Rule) -> Iterator[Call]:
     """Yield the calls of a rule's triggers, in source order; a call counts once, for the first one it can mean."""
     triggers = rule.triggers_by_name
-    for node in calls_named(module, rule.calls):
+    for node in calls_meaning(module, rule.calls):
         found = next((triggers[name] for name in module.inference.callees(node) if name in triggers), None)
         if found is not None:
             yield Call(node, found, written_out(module, node, found.name))

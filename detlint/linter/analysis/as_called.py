@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
-from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.calls import argument_of, functions_called
+from detlint.linter.analysis.resolution import instance_attribute
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
-from detlint.linter.source.nodes import is_own
+from detlint.linter.source.nodes import identifier, is_own, receiver_of
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -29,6 +31,21 @@ def as_callers_give(nodes: list[ast.expr], ctx: Context) -> list[tuple[list[ast.
             return []
         found.append(([node for node in given if node is not None], site[0]))
     return found
+
+
+def functions_meant(call: ast.Call, ctx: Context) -> Iterator[tuple[Context, FunctionNode]]:
+    """Yield the functions of the project that a call may run; for `pool.take(x)` the methods of what callers give."""
+    found = [(ctx.elsewhere(module), function) for module, function in functions_called(ctx.inference, call)]
+    receiver = receiver_of(call)
+    given = as_callers_give([receiver], ctx) if receiver is not None and not found else []
+    for parts, where in given:
+        for value in where.values(parts[0]):
+            kept = instance_attribute(where.inference, value.type, identifier(call.func)) if value.type else ()
+            definitions = map(where.module.project.definition, kept)
+            found += [
+                (where.elsewhere(each[0]), each[1]) for each in definitions if each and isinstance(each[1], FUNCTIONS)
+            ]
+    yield from found
 
 
 def _function_of(nodes: list[ast.expr], ctx: Context) -> FunctionNode | None:

@@ -10,7 +10,7 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.outline import is_registered
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.analysis.written_calls import started
-from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.names import FunctionNode, set_to
 from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context, *, handed: boo
     mention.
     """
     owner = ctx.module.index.class_at(function)
-    if function.name == "forward" and owner is not None:
+    if function.name in ("forward", "__call__") and owner is not None:
         applied = not AUTOGRAD_FUNCTIONS.isdisjoint(ctx.inference.external_bases(ctx.inference.class_info(owner)))
         yield from _calls_of_apply(owner, ctx) if applied else _calls_of_instances(owner, ctx)
         return
@@ -282,9 +282,7 @@ def _calls_of_instances_in(ctx: Context, owner: ast.ClassDef, qualified: str) ->
             continue
         parent = ctx.parent(use)
         if isinstance(parent, ast.Call) and parent.func is use:
-            target = ctx.parent(parent)
-            targets = target.targets if isinstance(target, ast.Assign) else []
-            names = {identifier(t) for t in targets}
+            names = {identifier(target) for target in set_to(ctx.chained(parent), ctx.module.index.parents)}
             made |= names
             if not names:
                 yield None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.lookups import looked_up, registered, told_text
 from detlint.linter.analysis.values import Kind
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, unpacked
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, element_at, unpacked
 from detlint.linter.source.node_lists import by_dimension, is_partial, picked
 from detlint.linter.source.nodes import walk
 
@@ -170,7 +170,8 @@ def instance_attribute(inference: Inference, type_name: str, attribute: str) -> 
             return
     writes = list(inference.attribute_writes(info, attribute))
     for owner, write in writes:
-        yield from owner.module.inference.resolve(write.value)
+        value = element_at(write.value, write.index)
+        yield from owner.module.inference.resolve(value) if value is not None else ()
     if not writes and not any(attribute in ancestor.declared for ancestor in inference.mro(info)):
         for base in inference.external_bases(info):
             if base in inference.types.module_bases and attribute in inference.types.module_methods:

@@ -56,11 +56,11 @@ def _partial(module: Module, function: ast.expr, called: str) -> ast.Call | None
     """Return the `partial(…)` behind what is called for another one: a name, an entry of a table, or itself."""
     if identifier(function) == called.rpartition(".")[2]:
         return None
-    if isinstance(function, ast.Subscript):
-        found = looked_up(module.inference, function.value, function.slice)
-        return next((value for where, value in found if is_partial(value) and called in where.resolve(value)), None)
-    kept = None if isinstance(function, ast.Call) else only_value(module, function)
+    kept = only_value(module, function) if isinstance(function, (ast.Name, ast.Attribute)) else None
     made = unless_none(kept) if kept is not None else function
+    if isinstance(made, ast.Subscript):
+        found = looked_up(module.inference, made.value, made.slice)
+        return next((value for where, value in found if is_partial(value) and called in where.resolve(value)), None)
     if not isinstance(made, ast.Call):
         return None
     if made.args and _PARTIAL in module.inference.resolve(made.func):

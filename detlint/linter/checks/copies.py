@@ -11,9 +11,10 @@ from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.copy_reads import ASIDE, Running, outlives, read, read_of_place
-from detlint.linter.memory.host_copies import goes_to_cpu, is_non_blocking, is_of_cpu, is_on, made_of
+from detlint.linter.memory.host_copies import goes_to_cpu, is_non_blocking, is_of_cpu
 from detlint.linter.memory.looped import parts_gone_through
 from detlint.linter.memory.moves import copies_as_told, is_taken_to_wait, told_to_cpu
+from detlint.linter.memory.pinned import is_pinned
 from detlint.linter.memory.waits import WAITING_METHODS, always_waits
 from detlint.linter.source.names import BindingKind
 
@@ -110,44 +111,6 @@ def _may_be_tensor(node: ast.expr, ctx: Context) -> bool:
     }
 
 
-def _is_pinned(buffer: ast.expr, ctx: Context) -> bool:
-    """Return whether a buffer is host memory that a device can copy into while the CPU goes on, or holds such."""
-    made = made_of(buffer, ctx)
-    return bool(made) and all(_makes_pinned(node, ctx) for node in made)
-
-
-def _makes_pinned(node: ast.AST | None, ctx: Context) -> bool:
-    if isinstance(node, (ast.ListComp, ast.DictComp)):
-        return _makes_pinned(node.elt if isinstance(node, ast.ListComp) else node.value, ctx)
-    if isinstance(node, (ast.List, ast.Dict)):
-        held = node.elts if isinstance(node, ast.List) else node.values
-        return bool(held) and all(_makes_pinned(part, ctx) for part in held)
-    if not isinstance(node, ast.Call):
-        return False
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "pin_memory":
-        return True
-    given = {keyword.arg: keyword.value for keyword in node.keywords}
-    pinned = given.get("pin_memory")
-    return pinned is not None and (is_on(pinned, ctx) or _asks_for_device(pinned, ctx))
-
-
-def _asks_for_device(test: ast.expr, ctx: Context) -> bool:
-    """`values.is_cuda`, `torch.cuda.is_available()`, `device != "cpu"`: true wherever a copy takes its time."""
-    if isinstance(test, ast.Name):
-        made = [binding.value for binding in ctx.module.definitions(test)]
-        return (
-            len(made) == 1
-            and isinstance(made[0], (ast.Attribute, ast.Call, ast.Compare))
-            and (_asks_for_device(made[0], ctx))
-        )
-    if isinstance(test, ast.Compare):
-        asked = (type(test.ops[0]), getattr(test.comparators[0], "value", None))
-        return ast.unparse(test.left).endswith(("type", "device")) and asked in ((ast.Eq, "cuda"), (ast.NotEq, "cpu"))
-    if isinstance(test, ast.Call):
-        return "torch.cuda.is_available" in ctx.callees(test)
-    return isinstance(test, ast.Attribute) and test.attr == "is_cuda"
-
-
 def _whole(part: ast.expr, ctx: Context) -> ast.expr:
     """Return `buffer` of `buffer[:n]`, and of `part` after `part = buffer[:n]`."""
     made = only_value(ctx.module, part) if isinstance(part, ast.Name) else None
@@ -158,13 +121,16 @@ def _whole(part: ast.expr, ctx: Context) -> ast.expr:
 
 
 def _read_of_buffer(buffer: ast.expr, copy: ast.Call, ctx: Context) -> ast.expr | None:
-    if not _is_pinned(buffer, ctx):
+    if not is_pinned(buffer, ctx):
         return None
     bindings = ctx.module.definitions(buffer) if isinstance(buffer, ast.Name) else ()
     running = Running(copy, ctx.flow(copy), renewed=tuple(binding.node for binding in bindings))
     found = read_of_place(buffer, running, ctx)
+    if found is not None:
+        return found
     held = Running(copy, ctx.flow(copy))
-    return found or next(filter(None, (read_of_place(place, held, ctx) for place in _holders(buffer, ctx))), None)
+    kept = next(filter(None, (read_of_place(place, held, ctx) for place in _holders(buffer, ctx))), None)
+    return kept or read(copy, Running(copy, ctx.flow(copy)), ctx)  # `host = buffer.copy_(x, non_blocking=True)`
 
 
 def _holders(buffer: ast.expr, ctx: Context) -> Iterator[ast.expr]:
@@ -172,4 +138,4 @@ def _holders(buffer: ast.expr, ctx: Context) -> Iterator[ast.expr]:
     for binding in ctx.module.definitions(buffer) if isinstance(buffer, ast.Name) else ():
         if binding.kind is BindingKind.ITERATION and binding.value is not None:
             parts = parts_gone_through(binding.value, ctx)
-            yield from (part for part in parts if isinstance(part, ast.Name) and _is_pinned(part, ctx))
+            yield from (part for part in parts if isinstance(part, ast.Name) and is_pinned(part, ctx))

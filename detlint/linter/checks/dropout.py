@@ -27,6 +27,7 @@ from detlint.linter.programs.dropout_rates import (
     steady_rate,
 )
 from detlint.linter.programs.gradients_off import without_gradients
+from detlint.linter.programs.handed_options import brought_by_forward
 from detlint.linter.programs.left_on import left_on
 from detlint.linter.programs.training import (
     asks_for_mode,
@@ -57,8 +58,12 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     name = call.name.rpartition(".")[2]
     state = _training_state(call, rate, ctx) if _knows_modes(call) else _attention_state(rate, _rate(call), ctx)
+    if _is_told_in_table(call, ctx):
+        return
     if state and not (function is not None and _is_called_in_training_only(function, ctx)):
         yield ctx.finding(call.node, repair=_repair(call, ctx), call=name, state=state)
+    if call.argument(_rate(call)).hidden and not _knows_modes(call):
+        yield from _brought_by_callers(call, ctx)
     if not state and _knows_modes(call):
         for where, site in left_on(_training(call).value, ctx):
             state = f"{ctx.line(site, where.module)} leaves the mode of training on"
@@ -86,7 +91,29 @@ def unseen_attention_always_on(keyword: ast.keyword, ctx: Context) -> Iterator[F
         yield ctx.finding(call, call=identifier(call.func), state=state)
 
 
-def _is_spared(rate: ast.expr | None, node: ast.Call, ctx: Context) -> bool:
+def _brought_by_callers(call: Call, ctx: Context) -> Iterator[Finding]:
+    """`self.attend(q, k, v, dropout_p=self.p)` of a method that hands on to attention what it is given by name."""
+    name = call.name.rpartition(".")[2]
+    for value, place, where in brought_by_forward(_rate(call), call.node, ctx):
+        rate = _at_inference(value, where)
+        state = _attention_state(rate, _rate(call), where) if not _is_spared(rate, place, where) else ""
+        if state and where.module is ctx.module:
+            yield ctx.finding(place, related=[(ctx.module, call.node, "drops here")], call=name, state=state)
+        elif state:
+            yield ctx.finding(call.node, call=name, state=f"{ctx.line(place, where.module)}: {state}")
+            return
+
+
+def _is_told_in_table(call: Call, ctx: Context) -> bool:
+    """`DROPS[kind](x)` of a `partial(F.alpha_dropout, training=True)` that a table holds, where the finding is."""
+    called = call.node.func
+    made = called if isinstance(called, ast.Subscript) else only_value(ctx.module, called)
+    told = call.written is not None and any(keyword.arg == "training" for keyword in call.written.keywords)
+    own = {"training", None}.isdisjoint(word.arg for word in call.node.keywords)
+    return told and own and isinstance(made, ast.Subscript)
+
+
+def _is_spared(rate: ast.expr | None, node: ast.expr, ctx: Context) -> bool:
     """Is nothing dropped at inference, for all that is known, or does the mode or the caller decide?"""
     if is_zero(rate, ctx) or spared_by_mode(ctx.module, node):
         return True

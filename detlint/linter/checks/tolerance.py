@@ -68,7 +68,7 @@ def _judged_where_called(call: Call, what: str, sides: list[ast.expr], ctx: Cont
     Where the caller chooses the tolerance, the finding is there, unless that is in another file.
     """
     for first, second, site in given_to_compare(sides[0], sides[1], ctx) if len(sides) == 2 else ():
-        tolerance = allowed(call, ctx, site)
+        tolerance = allowed(site.told(call), ctx, site)
         dtype = _too_coarse(tolerance, [first, second], site.inside) if tolerance is not None else None
         if tolerance is not None and dtype is not None:
             chosen = tolerance != allowed(call, ctx) and site.inside.module is ctx.module

@@ -13,7 +13,9 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.resolution import instance_attribute
 from detlint.linter.analysis.returned import returned_by
+from detlint.linter.analysis.table_calls import calls_by_table
 from detlint.linter.analysis.values import Kind, Value
+from detlint.linter.indices.segmenting import gives_pixel_scores, is_entry_of_scores
 from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import identifier
 
@@ -54,7 +56,7 @@ _REARRANGING = frozenset({"einops.rearrange", "einops.reduce", "einops.repeat"})
 # Layers and functions of a kind of data; some of one dimension take rows as well.
 _SPATIAL = re.compile(
     r"torch\.nn\.(functional\.)?((Adaptive|Fractional|Lazy)?(Avg|Max|LP)?(Conv|ConvTranspose|Pool)[123]d"
-    r"|(BatchNorm|InstanceNorm)[23]d|(conv|conv_transpose|(adaptive_)?(avg|max)_pool)[123]d)"
+    r"|(BatchNorm|InstanceNorm)[23]d|Upsampling(Bilinear|Nearest)2d|(Zero|Reflection|Replication|Constant)Pad[23]d|(conv|conv_transpose|(adaptive_)?(avg|max)_pool)[123]d)"
 )
 _SAME_LAYERS = frozenset(
     f"torch.nn.{name}"
@@ -119,10 +121,11 @@ def _passed_for(name: ast.Name, ctx: Context) -> Iterator[tuple[ast.expr, Contex
     function = found[0].scope.node if len(found) == 1 and found[0].kind is BindingKind.PARAMETER else None
     if not isinstance(function, FUNCTIONS):
         return
-    for site in calls_of(function, ctx):
+    by_table = ((ctx.elsewhere(module), call) for module, call in calls_by_table(ctx.module, function))
+    for site in (*calls_of(function, ctx), *by_table):
         if site is not None:
             inside, call = site
-            argument = argument_of(function, name.id, call, skip_self=isinstance(call.func, ast.Attribute))
+            argument = argument_of(function, name.id, call, skip_self=True)
             if argument is not None:
                 yield argument, inside
 
@@ -148,8 +151,17 @@ def _of_name(node: ast.Name, ctx: Context, steps: int) -> int | None:
         known = dimensions(binding.value, ctx, max(steps - len(bindings), 0)) if told and binding.value else None
         found.add(known)
         if known is None or len(found) > 1:
-            return _unpacked(node, ctx)
-    return found.pop() if found else _unpacked(node, ctx)
+            break
+    only = found.pop() if len(found) == 1 else None
+    if only is None:
+        only = _unpacked(node, ctx)
+    return _of_passed(node, ctx, steps) if only is None else only
+
+
+def _of_passed(name: ast.Name, ctx: Context, steps: int) -> int | None:
+    """Return what all calls in sight give for a parameter: `loss(net(x), y)` of `def loss(logits, target):`."""
+    passed = list(_passed_for(name, ctx))
+    return _agreed(dimensions(argument, inside, max(steps - len(passed), 1) - 1) for argument, inside in passed)
 
 
 def _unpacked(node: ast.Name, ctx: Context) -> int | None:
@@ -176,8 +188,7 @@ def _unpacked(node: ast.Name, ctx: Context) -> int | None:
 def _of_call(node: ast.Call, ctx: Context, steps: int) -> int | None:
     names = ctx.callees(node)
     if any(name in ("torch.nn.functional.interpolate", "torch.nn.functional.upsample") for name in names):
-        mode = next((k.value for k in node.keywords if k.arg == "mode"), None)
-        return _BY_MODE.get(str(ctx.constant(mode)))
+        return _of_scaled(node, node, ctx, steps)
     if any(_SPATIAL.fullmatch(name) for name in names):
         return _BY_LAYER.get(names[0][-2:])
     if _REARRANGING.intersection(names):
@@ -192,6 +203,8 @@ def _of_call(node: ast.Call, ctx: Context, steps: int) -> int | None:
     given = returned_by(tuple(re.sub(r"\.__call__$", ".forward", name) for name in names), ctx)
     if given is not None:
         return _agreed(dimensions(value, inside, steps - 1) for value, inside in given)
+    if not names and gives_pixel_scores(node.func, ctx):
+        return _BY_LAYER["2d"]
     if isinstance(node.func, ast.Name):
         return _agreed(_of_handed_models(node.func, node, ctx, steps))
     if isinstance(node.func, ast.Attribute) and not any(name.startswith("torch.nn.") for name in names):
@@ -207,6 +220,9 @@ def _agreed(answers: Iterable[int | None]) -> int | None:
 def _of_handed_models(name: ast.Name, call: ast.Call, ctx: Context, steps: int) -> Iterator[int | None]:
     """Yield what `net(x)` gives for each model that callers of the function around hand it as `net`."""
     for argument, inside in _passed_for(name, ctx):
+        if gives_pixel_scores(argument, inside):
+            yield _BY_LAYER["2d"]
+            continue
         for model in inside.values(argument):
             if model.kind is not Kind.MODULE:
                 yield None
@@ -216,6 +232,13 @@ def _of_handed_models(name: ast.Name, call: ast.Call, ctx: Context, steps: int) 
                 forward = tuple(instance_attribute(inside.inference, model.type, "forward"))
                 given = returned_by(forward, inside) or ()
                 yield _agreed(dimensions(value, where, steps - 1) for value, where in given)
+
+
+def _of_scaled(made: ast.Call, call: ast.Call, ctx: Context, steps: int) -> int | None:
+    """Return what `F.interpolate(x, mode="bilinear")` gives: its mode may tell; `made` is what the mode is given to."""
+    mode = next((keyword.value for keyword in made.keywords if keyword.arg == "mode"), None)
+    told = _BY_MODE.get(str(ctx.constant(mode)))
+    return told if told is not None or not call.args else dimensions(call.args[0], ctx, steps - 1)
 
 
 def _of_method(node: ast.Call, function: ast.Attribute, ctx: Context, steps: int) -> int | None:
@@ -258,6 +281,8 @@ def _of_layer(layer: Value, call: ast.Call, ctx: Context, steps: int) -> int | N
     if layer.type in _SAME_LAYERS:
         return dimensions(call.args[0], ctx, steps - 1) if call.args else None
     made = layer.node
+    if layer.type == "torch.nn.Upsample" and isinstance(made, ast.Call):
+        return _of_scaled(made, call, ctx, steps)
     if layer.type != "torch.nn.Sequential" or not isinstance(made, ast.Call) or layer.module is None:
         return None
     for part in reversed(made.args):
@@ -289,6 +314,8 @@ def _summed(node: ast.Call, ctx: Context) -> int | None:
 
 def _of_item(node: ast.Subscript, ctx: Context, steps: int) -> int | None:
     """A list of rows, or a mask of them, leaves as many dimensions as there were."""
+    if is_entry_of_scores(node, ctx):
+        return _BY_LAYER["2d"]
     before = dimensions(node.value, ctx, steps - 1)
     if before is None:
         return None

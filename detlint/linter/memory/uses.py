@@ -15,6 +15,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.forms import gives_form_alone
 from detlint.linter.memory.idle_reads import comes_to_nothing
+from detlint.linter.memory.kernels import is_read_by_kernel
 from detlint.linter.memory.marks import adds_up, is_mask, marks, marks_copy, sets_places
 from detlint.linter.memory.rounds import may_stop_early, some_rounds_leave_out
 from detlint.linter.modes.runs import is_left_open
@@ -159,6 +160,8 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         or (bool(names) and all(name.startswith("torch.Tensor.") for name in names))
     ):
         return Fate.READ, call  # `x.sub_(memory)`
+    if is_read_by_kernel(node, call, ctx):
+        return Fate.READ, call
     if not names or any(name.endswith("_") for name in names):
         return Fate.WRITTEN, call
     if any(name.startswith("torch.nn.init.") for name in names):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import sets_from_outside, users_of
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import SILENT_BASES
+from detlint.linter.memory.any_name import is_filled_by_any_name
 from detlint.linter.memory.attribute_fates import assigned_to, fate_under_names, is_trained, made_where
 from detlint.linter.memory.attribute_uses import AttributeUses
 from detlint.linter.memory.hooks import (
@@ -73,14 +74,14 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     ):
         return None
     constants = (part for part in _within(owner, ctx) if isinstance(part, ast.Constant))
-    if any(_is_spelt(constant, name, made, ctx) for constant in constants):
+    info = ctx.inference.class_info(owner)
+    if any(_is_spelt(constant, name, made, ctx) for constant in constants) or is_filled_by_any_name(name, info, ctx):
         return None
     trained, tended = is_trained(made, ctx), _fills_another(name, owner, ctx)
     uses = AttributeUses(name, made, owner, ctx, trained=trained, tended=tended)
     read = uses.first_read()
     if read is None or is_initialised_by_users(owner, ctx):
         return None
-    info = ctx.inference.class_info(owner)
     filled_by_users = not tended and (
         _is_filled_by_users(name, info, trained, ctx) or _is_set_from_outside(name, info, ctx)
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
-from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.made_by_callers import left_over
 from detlint.linter.numbers.insisting import is_meant_to_differ
 from detlint.linter.source.names import BindingKind, FunctionNode
+from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
 
 # Calls of a helper that are looked at.
@@ -32,6 +34,21 @@ class Site:
             return None
         method = isinstance(self.call.func, ast.Attribute)
         return argument_of(self.function, parameter.id, self.call, skip_self=method)
+
+    def told(self, call: Call) -> Call:
+        """Return a call inside of the helper with the numbers that come with its `**options`: `rtol=1e-3`."""
+        written, options = call.written or call.node, self.function.args.kwarg
+        own = [each for each in written.keywords if each.arg is not None or not _is_named(each.value, options)]
+        rest = left_over(self.call, self.function, self.call.func).keywords
+        if len(own) == len(written.keywords) or any(each.arg is None for each in rest):
+            return call
+        numbers = [(each.arg, self.inside.constant(each.value)) for each in rest]
+        told = [ast.keyword(name, ast.Constant(number)) for name, number in numbers if isinstance(number, (int, float))]
+        return replace(call, written=ast.Call(written.func, written.args, own + told))
+
+
+def _is_named(value: ast.expr, parameter: ast.arg | None) -> bool:
+    return parameter is not None and identifier(value) == parameter.arg
 
 
 def given_to_compare(left: ast.expr, right: ast.expr, ctx: Context) -> Iterator[tuple[ast.expr, ast.expr, Site]]:

@@ -175,7 +175,7 @@ def _are_made_apart(one: ast.expr, other: ast.expr, ctx: Context) -> bool:
     made = [_unconverted(only_value(ctx.module, each) or each) for each in (one, other)]
     if any(isinstance(maker, ast.Call) and reads(maker.func) for maker in made):
         return False
-    if _says_variant(one, ctx) != _says_variant(other, ctx):
+    if _variant(one, ctx) != _variant(other, ctx):
         return True
     if not isinstance(made[0], ast.Call) or not isinstance(made[1], ast.Call):
         return False
@@ -186,7 +186,7 @@ def _are_variants(one: ast.expr, other: ast.expr, ctx: Context) -> bool:
     """`model(x)` and `coarse(x)`, after `coarse = deepcopy(model)` and `quantize_(coarse)`."""
     if not isinstance(one, ast.Call) or not isinstance(other, ast.Call):
         return False
-    return _says_variant(_called(one), ctx) != _says_variant(_called(other), ctx)
+    return _variant(_called(one), ctx) != _variant(_called(other), ctx)
 
 
 def _unconverted(maker: ast.expr) -> ast.expr:
@@ -204,23 +204,20 @@ def _are_told_apart(one: ast.Call, other: ast.Call) -> bool:
     return any(name is not None and not rounding_table().kernels.isdisjoint(name.split("_")) for name in names)
 
 
-def _says_variant(called: ast.expr, ctx: Context) -> bool:
-    """Is a model said to compute in another way: `compiled_model`, `quantize_(net)`, `torch.compile(net)`?"""
+def _variant(called: ast.expr, ctx: Context) -> frozenset[str]:
+    """Return how a model is said to compute: `compiled_model`, `quantize_(net)`, `torch.compile(net)`."""
     words, text = rounding_table().variants, ast.unparse(called)
-    if not words.isdisjoint(_words(called)):
-        return True
-    made = only_value(ctx.module, called)
-    if isinstance(made, ast.Call) and not words.isdisjoint(_words(made.func)):
-        return True
-    function = ctx.function(called)
-    return any(
-        isinstance(part, ast.Expr)
+    made, function = only_value(ctx.module, called), ctx.function(called)
+    said = [called, *([made.func] if isinstance(made, ast.Call) else [])]
+    said += (
+        part.value.func
+        for part in (walk(function) if function is not None else ())
+        if isinstance(part, ast.Expr)
         and isinstance(part.value, ast.Call)
         and part.lineno < called.lineno
         and text in map(ast.unparse, part.value.args[:1])
-        and not words.isdisjoint(_words(part.value.func))
-        for part in (walk(function) if function is not None else ())
     )
+    return next(filter(None, (words.intersection(_words(each)) for each in said)), frozenset())
 
 
 def _words(node: ast.expr) -> list[str]:

@@ -9,6 +9,7 @@ from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.resolution import instance_attribute
 from detlint.linter.analysis.values import Kind
+from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import identifier, is_own, receiver_of
 from detlint.linter.tables.rounding import rounding_table
 
@@ -120,8 +121,10 @@ def _is_named_model(called: ast.expr) -> bool:
 
 
 def _is_made_of_model(module: Module, called: ast.expr) -> bool:
-    """`fast = copy.deepcopy(model).half()`: what is a model by its name, copied, cast or moved."""
+    """`fast = copy.deepcopy(model).half()`, `with Eval(model) as net:` of what is a model by its name."""
     made = only_value(module, called) if isinstance(called, ast.Name) else None
+    if isinstance(called, ast.Name) and (entered := _entered(module, called)) is not None:
+        return any(isinstance(given, ast.Name) and _is_named_model(given) for given in entered.args)
     while isinstance(made, ast.Call):
         if identifier(made.func) in _COPYING and len(made.args) == 1:
             made = made.args[0]
@@ -132,6 +135,13 @@ def _is_made_of_model(module: Module, called: ast.expr) -> bool:
         if isinstance(made, ast.Name) and not _is_named_model(made):
             made = only_value(module, made)
     return isinstance(made, (ast.Name, ast.Attribute)) and made is not called and _is_named_model(made)
+
+
+def _entered(module: Module, called: ast.Name) -> ast.Call | None:
+    """Return `Eval(model)` of `with Eval(model) as net:`."""
+    bindings = module.definitions(called)
+    value = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.CONTEXT else None
+    return value if isinstance(value, ast.Call) else None
 
 
 def _is_treated_as_model(module: Module, called: ast.expr) -> bool:

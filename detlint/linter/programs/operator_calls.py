@@ -10,12 +10,11 @@ from functools import lru_cache
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.handed_on import handed_on
 from detlint.linter.analysis.module import Module
-from detlint.linter.analysis.program import calls_named
+from detlint.linter.analysis.table_calls import calls_meaning, of_imported_tables
 from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import mapped, written_out
 from detlint.linter.programs.compiled_branches import is_left_out_on_request
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
-from detlint.linter.source.names import BindingKind
 from detlint.operators import CONFIRMED, Operator, by_python_name, in_force, load_operators
 from detlint.rulebook import Trigger
 
@@ -45,8 +44,7 @@ def _settings(ctx: Context) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]
 def _called(ctx: Context) -> Iterator[_Calls]:
     table = _table(ctx)
     lasts = {name.rpartition(".")[2] for name in table}
-    looked_up = (call for call, means in _of_imported_tables(ctx.module) if not means.isdisjoint(lasts))
-    for node in (*calls_named(ctx.module, lasts), *looked_up):
+    for node in calls_meaning(ctx.module, lasts):
         made = mapped(ctx.module, node) or node
         yield [
             (Call(node, trigger, written_out(ctx.module, made, trigger.name)), operators)
@@ -71,7 +69,7 @@ def _handed_on(ctx: Context) -> Iterator[_Calls]:
 def _table(ctx: Context) -> _Table:
     """Return the entries that a file may call, by public name; those of the project itself by their inner names too."""
     entries = operator_entries(ctx)
-    called = ctx.module.calls | {word for _, means in _of_imported_tables(ctx.module) for word in means}
+    called = ctx.module.calls | {word for _, means in of_imported_tables(ctx.module) for word in means}
     table = {name: entry for last, found in entries.items() if last in called for name, entry in found.items()}
     project = ctx.module.project
     packages = dict.fromkeys(name.partition(".")[0] for name in table)
@@ -81,23 +79,6 @@ def _table(ctx: Context) -> _Table:
     ours = [name for name in table if name.partition(".")[0] in own]
     inner = {project.canonical(name, ctx.module): table[name] for name in reversed(ours)}  # the first spelling stays
     return {**table, **inner}
-
-
-def _of_imported_tables(module: Module) -> tuple[tuple[ast.Call, frozenset[str]], ...]:
-    """Return calls such as `LAYERS[kind](dim)` of tables that are imported, with the identifiers that they may mean."""
-    return module.project.once(_find_of_imported_tables, module)
-
-
-def _find_of_imported_tables(module: Module) -> tuple[tuple[ast.Call, frozenset[str]], ...]:
-    found = []
-    for call in module.index.calls_by_name.get("__call__", ()):
-        root = call.func.value if isinstance(call.func, ast.Subscript) else None
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        bindings = module.definitions(root) if isinstance(root, ast.Name) else ()
-        if bindings and all(binding.kind is BindingKind.IMPORT for binding in bindings):
-            found.append((call, frozenset(name.rpartition(".")[2] for name in module.inference.callees(call))))
-    return tuple(found)
 
 
 @lru_cache(maxsize=32)
