@@ -75,6 +75,7 @@ def _asks(module: Module, program: Program | None) -> bool:
             argument = Call(call, request.call).argument(request.parameter)
             if argument.given and not is_off(argument.value):
                 return True
-            if argument.hidden and may_be_spread(module, call, request.parameter):
+            spread = seeding_of(program).may_be_spread if program is not None else may_be_spread
+            if argument.hidden and spread(module, call, request.parameter):
                 return True
     return False

@@ -15,6 +15,7 @@ from detlint.linter.analysis.dicts import may_hold
 from detlint.linter.analysis.may_use import calls_among
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.origins import Origin, origins, passed
+from detlint.linter.analysis.own_options import gathering
 from detlint.linter.analysis.program import Program, calls_named, outermost_definition
 from detlint.linter.analysis.reach import SEEDS, Reach, uses_of
 from detlint.linter.programs.loader_workers import in_loader_worker
@@ -224,7 +225,7 @@ class Seeding:
                     argument = Call(call, request.call).argument(request.parameter)
                     if argument.given and argument.value is not None:
                         found.append(argument.value)
-                    elif argument.hidden and may_be_spread(module, call, request.parameter):
+                    elif argument.hidden and self.may_be_spread(module, call, request.parameter):
                         found.append(call)
             for call in calls_named(module, ("set_defaults",)):  # of a parser, whatever it is called
                 if identifier(call.func) == "set_defaults":
@@ -241,6 +242,18 @@ class Seeding:
                 and self._turns_on(module, write.node)
             ]
         return tuple(found)
+
+    def may_be_spread(self, module: Module, call: ast.Call, parameter: str) -> bool:
+        """May an argument be among those that `*` and `**` hide, going by what the program passes to get there?"""
+        if not may_be_spread(module, call, parameter):
+            return False
+        hidden = [word.value for word in call.keywords if word.arg is None]
+        hidden += [argument for argument in call.args if isinstance(argument, ast.Starred)]
+        functions = [gathering(module, each) for each in hidden]
+        return self.program.is_library or not all(
+            function is not None and not function.decorator_list and self._leaves_out(module, function, parameter)
+            for function in functions
+        )
 
     def _turns_on(self, module: Module, node: ast.AST) -> bool:
         if self.program.starts_another(module, outermost_definition(module, node)):
