@@ -10,11 +10,11 @@ from detlint.errors import DetlintError
 from detlint.findings import Finding, Location
 from detlint.linter.analysis.context import Call, Context, FileFacts
 from detlint.linter.analysis.module import Module
+from detlint.linter.analysis.own_options import call_of
 from detlint.linter.analysis.project import Project
 from detlint.linter.analysis.registry import Check, checks
 from detlint.linter.analysis.table_calls import calls_meaning
 from detlint.linter.analysis.testcode import expected_failures, skipped_tests
-from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.indices.arguments import matches
 from detlint.linter.jobs import FileResult, Options
 from detlint.linter.source.dead_code import dead_statements
@@ -89,7 +89,7 @@ def _lint_module(
     for code in enabled:
         ctx = Context(module, rules[code], facts)
         if ctx.rule.match is not None:
-            calls = (call for call in _calls(module, ctx.rule) if matches(call, ctx))
+            calls = (call for call in _calls(ctx) if matches(call, ctx))
             yield from (ctx.finding(call.node, call=call.name) for call in calls)
         for check in registered.get(code, ()):
             yield from _run(check, ctx)
@@ -119,14 +119,14 @@ def _run(check: Check, ctx: Context) -> Iterator[Finding]:
             for call in ctx.module.index.calls_by_name.get(name, ()):
                 yield from check.function(call, ctx)
     else:
-        for meant in _calls(ctx.module, ctx.rule):
+        for meant in _calls(ctx):
             yield from check.function(meant, ctx)
 
 
-def _calls(module: Module, rule: Rule) -> Iterator[Call]:
+def _calls(ctx: Context) -> Iterator[Call]:
     """Yield the calls of a rule's triggers, in source order; a call counts once, for the first one it can mean."""
-    triggers = rule.triggers_by_name
-    for node in calls_meaning(module, rule.calls):
-        found = next((triggers[name] for name in module.inference.callees(node) if name in triggers), None)
+    triggers = ctx.rule.triggers_by_name
+    for node in calls_meaning(ctx.module, ctx.rule.calls):
+        found = next((triggers[name] for name in ctx.callees(node) if name in triggers), None)
         if found is not None:
-            yield Call(node, found, written_out(module, node, found.name))
+            yield call_of(node, found, ctx)

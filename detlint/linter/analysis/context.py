@@ -14,7 +14,7 @@ It never touches suppression, files or printing.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -58,12 +58,15 @@ class Argument:
 class Call:
     """A call of one of a rule's triggers. `name` is the qualified name that matched.
 
-    `written` is the call with arguments that stand elsewhere (see `written_out`), where there are any.
+    `written` is the call with arguments that stand elsewhere (see `written_out`), where there are any. `passed` is what
+    callers may hand on to it by name, where all of that is known (see `call_of`): the literal that they all give, or
+    None. Where it is not known, `**` hides any.
     """
 
     node: ast.Call
     trigger: Trigger
     written: ast.Call | None = None
+    passed: Mapping[str, ast.expr | None] | None = None
 
     @property
     def name(self) -> str:
@@ -84,8 +87,7 @@ class Call:
         parameters = self.trigger.parameters
         position = next((i for i, p in enumerate(parameters) if p.name == name), None)
         if position is None:
-            hidden = any(keyword.arg is None for keyword in call.keywords)
-            return Argument(None, hidden=hidden)
+            return Argument(None, hidden=self._may_spread(name))
         plain = next((i for i, value in enumerate(call.args) if isinstance(value, ast.Starred)), len(call.args))
         if not parameters[position].keyword_only:
             if position < plain:
@@ -95,10 +97,16 @@ class Call:
             end = next((i for i, p in enumerate(parameters) if p.name in named), len(parameters))
             if plain < len(call.args) and position < end:
                 return Argument(None, hidden=True)
-        if any(keyword.arg is None for keyword in call.keywords):
+        if self._may_spread(name):
             return Argument(None, hidden=True)
         default = parameters[position].default
         return Argument(None) if default is None else Argument(default_expression(default), is_default=True)
+
+    def _may_spread(self, name: str) -> bool:
+        """May `**options` pass an argument of this name?"""
+        if self.passed is not None:
+            return name in self.passed
+        return any(keyword.arg is None for keyword in (self.written or self.node).keywords)
 
 
 @lru_cache(maxsize=512)

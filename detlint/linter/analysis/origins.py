@@ -33,7 +33,7 @@ def origins(module: Module, expression: ast.expr, callers: Sequence[Module]) -> 
     A parameter comes from its default and from what the functions of `callers` pass for it. What is stored in an
     object does not flow into its other attributes: `Run(time.time()).seed` does not come from the clock, but
     `datetime.now().microsecond` comes from the call of `now`, and `options.seed` from what is assigned to `args.seed`
-    where `args` is passed for `options`.
+    where `args` is passed for `options`, and from what the project's class of `options` computes for it or keeps in it.
     """
     pending = deque([Origin(module, expression)])
     objects: dict[ast.AST, str] = {}  # expressions of which only an attribute is wanted
@@ -47,6 +47,7 @@ def origins(module: Module, expression: ast.expr, callers: Sequence[Module]) -> 
         seen.add(node)
         yield origin
         if isinstance(node, ast.Call) and node in objects:
+            pending.extend(_of_object(origin.module, node, objects[node]))
             continue
         if isinstance(node, ast.Dict) and node in keys:
             pending.extend(Origin(origin.module, value) for value in _under_key(node, keys[node]))
@@ -94,6 +95,7 @@ def _behind(origin: Origin, callers: Sequence[Module]) -> Iterator[Origin]:
         yield from (Origin(module, value) for value in stored)
         if not stored:
             yield Origin(module, node.value)
+            yield from _of_object(module, node.value, node.attr) if isinstance(node, ast.Attribute) else ()
     elif isinstance(node, ast.Call):
         yield from _made(module, node)
         yield from _called(module, node)
@@ -155,6 +157,18 @@ def _stored(module: Module, place: ast.Attribute | ast.Subscript) -> Iterator[as
     yield from _set_to(module, text, place.__class__, owner)
 
 
+def _of_object(module: Module, holder: ast.expr, attribute: str) -> Iterator[Origin]:
+    """Yield what the project's class of an object computes for an attribute in a property, or else sets it to."""
+    for value in module.inference.values(holder):
+        info = module.inference.class_named(value.type) if value.type else None
+        getter = module.inference.property_of(info, attribute) if info is not None else None
+        if getter is not None:
+            yield from _given_back(*getter)
+        elif info is not None:
+            writes = module.inference.attribute_writes(info, attribute)
+            yield from (Origin(owner.module, write.value) for owner, write in writes if not write.index)
+
+
 def _set_to(
     module: Module, text: str, kind: type[ast.Attribute | ast.Subscript], owner: ast.ClassDef | None = None
 ) -> Iterator[ast.expr]:
@@ -181,11 +195,13 @@ def _returned(module: Module, names: Sequence[str]) -> list[Origin] | None:
         definition = module.project.definition(name)
         if definition is not None:
             owner, found = definition
-            if not isinstance(found, FUNCTIONS):
-                return []
-            returns = owner.flow(owner.index.scopes[found]).returns()
-            return [Origin(owner, statement.value) for statement in returns if statement.value is not None]
+            return _given_back(owner, found) if isinstance(found, FUNCTIONS) else []
     return None
+
+
+def _given_back(module: Module, function: FunctionNode) -> list[Origin]:
+    returns = module.flow(module.index.scopes[function]).returns()
+    return [Origin(module, statement.value) for statement in returns if statement.value is not None]
 
 
 def _called(module: Module, call: ast.Call) -> Iterator[Origin]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of, is_set_from_outside
 from detlint.linter.analysis.classes import ClassInfo
+from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.source.nodes import decorating, identifier, walk
 
 if TYPE_CHECKING:
@@ -29,6 +30,19 @@ def passed_for_field(info: ClassInfo, name: str, ctx: Context) -> list[Given]:
             return []
         given.append((value, site[0]))
     return given
+
+
+def may_be_given(info: ClassInfo, name: str, ctx: Context) -> bool:
+    """May a call outside tests give a field of a record a value? So where one is not seen, and where there is none."""
+    fields = fields_of(info)
+    if name not in fields:
+        return False
+    sites = list(calls_of(info.node, ctx.elsewhere(info.module)))
+    known = [site[1] for site in sites if site is not None and not is_test_file(site[0].module)]
+    hidden = any(isinstance(part, ast.Starred) for call in known for part in call.args)
+    hidden |= any(keyword.arg is None for call in known for keyword in call.keywords)
+    given = (_passed(fields.index(name), name, call) for call in known)
+    return not known or None in sites or hidden or any(value is not None for value in given)
 
 
 def fields_of(info: ClassInfo) -> list[str]:

@@ -12,16 +12,16 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.program import among_scripts
 from detlint.linter.analysis.registry import check, check_file
-from detlint.linter.analysis.returned import made_at_last
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
-from detlint.linter.analysis.unpassed import callers_of, is_asked_about, is_left_out, is_never_passed, optional_in
+from detlint.linter.analysis.unpassed import callers_of, is_asked_about, is_left_out, optional_in
+from detlint.linter.randomness.fallbacks import is_fallback
 from detlint.linter.randomness.ignored_seeds import ignored_seeds
 from detlint.linter.randomness.left_out_generators import left_out_generators
 from detlint.linter.randomness.left_out_seeds import calls_without_seed
 from detlint.linter.randomness.purpose import draws_decide
-from detlint.linter.randomness.seeded_generators import GENERATOR_WORDS, gets_a_seed, is_torch
+from detlint.linter.randomness.seeded_generators import gets_a_seed, is_torch
 from detlint.linter.randomness.seeding import seeding_of
-from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
+from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier
 from detlint.randomness import OwnGenerator, load_sources
 
@@ -40,7 +40,7 @@ def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
     torch = call.name.startswith("torch.")
     if _has_seed(call, generator, ctx) or (torch and is_test_file(ctx.module)):
         return  # a test is glad of numbers that are always the same
-    if _is_fallback(call.node, ctx, torch=torch):
+    if is_fallback(call.node, ctx, torch=torch):
         return
     places = list(_places(call.node, ctx))
     if all(_is_as_good_as_seeded(node, generator, where) for where, node in places):
@@ -65,7 +65,7 @@ def _places(made: ast.expr, ctx: Context, steps: int = _DEPTH) -> Iterator[tuple
 
 def _is_as_good_as_seeded(made: ast.expr, generator: OwnGenerator, ctx: Context) -> bool:
     """Does it stand in for what a caller gives, is it seeded later, or does nothing come of its draws?"""
-    if _is_fallback(made, ctx, torch=is_torch(generator)) or _is_unused(made, ctx):
+    if is_fallback(made, ctx, torch=is_torch(generator)) or _is_unused(made, ctx):
         return True
     return gets_a_seed(made, generator, ctx) or not draws_decide(made, ctx)
 
@@ -207,96 +207,3 @@ def _is_unused(node: ast.expr, ctx: Context) -> bool:
         return False
     shared = owner is not None and isinstance(owner.node, ast.Module)
     return not (shared and is_used_elsewhere(binding.name, ctx))
-
-
-def _is_fallback(node: ast.expr, ctx: Context, *, torch: bool) -> bool:
-    """Does it only stand in for a generator or a seed that the caller may pass?
-
-    One that no caller in the project passes is no choice; but torch's own start, the same in every run, is a default.
-    """
-    child: ast.AST = node
-    for parent in ctx.ancestors(node):
-        if isinstance(parent, FUNCTIONS):
-            return False
-        tests: list[ast.expr] = []
-        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
-            holds = child is parent.body if isinstance(parent, ast.IfExp) else child in parent.body
-            tests = list(_unmet(parent.test, holds))
-        elif isinstance(parent, ast.BoolOp):
-            tests = [value for value in parent.values if value is not child]
-        if isinstance(parent, ast.IfExp) and any(_is_given_part(each, ctx) for each in (parent.body, parent.orelse)):
-            return True
-        if any(_comes_from_caller(test, ctx, torch=torch) for test in tests):
-            return True
-        child = parent
-    return False
-
-
-def _unmet(test: ast.expr, holds: bool) -> Iterator[ast.expr]:
-    """Yield the parts of a condition that may ask whether something is missing; `if self.random:` asks for draws."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _unmet(test.operand, not holds)
-    elif isinstance(test, ast.BoolOp):
-        for value in test.values:
-            yield from _unmet(value, holds)
-    elif not _is_there(test, holds):
-        yield test
-
-
-def _is_there(test: ast.expr, holds: bool) -> bool:
-    """Does a condition say that what it asks about is given? `seed`, `seed is not None`, `isinstance(seed, int)`."""
-    nothing = isinstance(test, ast.Compare) and getattr(test.comparators[0], "value", ...) is None
-    if isinstance(test, ast.Compare) and nothing:
-        return isinstance(test.ops[0], ast.IsNot if holds else ast.Is)
-    asks = isinstance(test, ast.Call) and identifier(test.func) in ("isinstance", "exists")
-    return holds and (asks or isinstance(test, (ast.Name, ast.Attribute)))
-
-
-def _comes_from_caller(test: ast.expr, ctx: Context, *, torch: bool) -> bool:
-    """Does a condition ask for a generator or seed that is a parameter, or an attribute set from something else?"""
-    for part in ast.walk(test):
-        if isinstance(part, (ast.Name, ast.Attribute)) and ctx.resolve(part):
-            continue  # `if random.random() < p:`, of a module
-        if isinstance(part, ast.Name) and GENERATOR_WORDS.search(part.id):
-            if not _is_made_here(part, ctx) and (torch or not is_never_passed(part, ctx)):
-                return True
-            continue
-        if isinstance(part, ast.Attribute) and GENERATOR_WORDS.search(part.attr) and _is_set(part.attr, ctx):
-            return True
-    return False
-
-
-def _is_given_part(choice: ast.expr, ctx: Context) -> bool:
-    """`rngs["numpy"] if "numpy" in rngs else default_rng()`: is one of two choices a part of what a caller passes?"""
-    holder = choice.value if isinstance(choice, ast.Subscript) else None
-    bindings = ctx.module.definitions(holder) if isinstance(holder, ast.Name) else ()
-    return any(binding.kind is BindingKind.PARAMETER for binding in bindings)
-
-
-def _is_made_here(name: ast.Name, ctx: Context) -> bool:
-    """Is a variable never anything but None and a generator made on the spot? `global _rng`, made at its first use."""
-    bindings = ctx.module.index.bindings_of(name)
-    return bool(bindings) and all(
-        binding.kind is BindingKind.ASSIGN and binding.value is not None and _is_none_or_made(binding.value, ctx)
-        for binding in bindings
-    )
-
-
-def _is_set(attribute: str, ctx: Context) -> bool:
-    """Is an attribute set to anything but None and a generator made on the spot, here or in files not looked at?"""
-    writes = [
-        assignment.value
-        for assignment in ctx.module.index.of_type(ast.Assign)
-        for target in assignment.targets
-        if isinstance(target, ast.Attribute) and target.attr == attribute
-    ]
-    return not writes or not all(_is_none_or_made(value, ctx) for value in writes)
-
-
-def _is_none_or_made(value: ast.expr, ctx: Context) -> bool:
-    table = load_sources().generators
-    return all(
-        (isinstance(made, ast.Constant) and made.value is None)
-        or (isinstance(made, ast.Call) and any(table.get(name) for name in where.callees(made)))
-        for made, where in made_at_last(value, ctx)
-    )

@@ -11,7 +11,7 @@ from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.never_taken import is_switched_off
-from detlint.linter.analysis.origins import origins
+from detlint.linter.analysis.origins import Origin, origins
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.testcode import is_test_file
@@ -40,25 +40,28 @@ _WHERE_NONE = "the operating system's randomness where the caller gives none"
 def nondeterministic_seed(ctx: Context) -> Iterator[Finding]:
     """One finding for each value that cannot be repeated and takes part in a seed, at that value.
 
+    Where another file makes it for whoever calls that, it is reported at the call that brings it here.
     So for the hash of a text that picks a number for it: a row of an embedding, a part of a split. What a
     worker_init_fn does is reported beside its DataLoader's rule.
     """
     reported: set[ast.AST] = set()
     workers = worker_initialisers(ctx.module)
-    for node, source, seed in sorted(_found(ctx), key=lambda found: (found[0].lineno, found[0].col_offset)):
+    for node, source, seed, far in sorted(_found(ctx), key=lambda found: (found[0].lineno, found[0].col_offset)):
         in_worker = any(parent in workers for parent in ctx.ancestors(node))
         if node not in reported and not in_worker:
             reported.add(node)
             related = [(ctx.module, seed, "it takes part in a seed here")] if seed.lineno != node.lineno else []
+            related += [(far.module, far.node, "it is made here")] if far is not None else []
             yield ctx.finding(node, what="seed", source=source, related=related)
     for node in hashed_numbers(ctx.module) if not is_test_file(ctx.module) else ():
         if node not in reported:
             yield ctx.finding(node, what="number", source=SALTED)
 
 
-def _found(ctx: Context) -> Iterator[tuple[ast.expr, str, ast.expr]]:
+def _found(ctx: Context) -> Iterator[tuple[ast.expr, str, ast.expr, Origin | None]]:
     """Yield values that cannot be repeated, where they come from, and the seeds in which they take part.
 
+    Of a value that another file makes, yield what brings it here, and that value.
     A test that says so, `seed(None)` or `seed(time())`, wants other numbers in every run; `seed()` looks like a seed.
     """
     module = ctx.module
@@ -67,19 +70,51 @@ def _found(ctx: Context) -> Iterator[tuple[ast.expr, str, ast.expr]]:
         source = made_up(seed)
         meant = in_test and bool(seed.node.args or seed.node.keywords)
         if source and not meant and not _hands_through(seed.node, ctx):
-            yield seed.node, source, seed.node
+            yield seed.node, source, seed.node, None
     for seed in _reseeding(ctx) if not in_test else ():
-        yield seed.node, _WHERE_NONE, seed.node
-    if not _holds_source(module):
+        yield seed.node, _WHERE_NONE, seed.node, None
+    for value, origin, source in _unrepeatable(ctx):
+        if origin.module is module:
+            yield origin.node, source, value, None
+        elif not _is_reported_there(origin, ctx):
+            yield _brought_by(origin, value, ctx), source, value, origin
+
+
+def _unrepeatable(ctx: Context) -> Iterator[tuple[ast.expr, Origin, str]]:
+    """Yield the seeds of a file that no run repeats, the first value behind each that says so, and where it is from."""
+    module = ctx.module
+    if not any(map(_may_hold_source, (module, *module.imports))):
         return
+    in_test = is_test_file(module)
     given = ((value, in_test) for value in _seed_values(ctx) if not is_switched_off(value, ctx))
     for value, only_salted in (*given, *((value, True) for value in _named_seeds(ctx))):
-        for origin in origins(module, value, (module,)):
-            source = why_unrepeatable(origin)
-            meant = only_salted and source != SALTED
-            if source and not meant and origin.module is module and not can_be_given_again(origin.node, ctx):
-                yield origin.node, source, value
-                break
+        found = [
+            (origin, source)
+            for origin in origins(module, value, (module,))
+            if (source := why_unrepeatable(origin)) and not (only_salted and source != SALTED)
+            if not can_be_given_again(origin.node, ctx.elsewhere(origin.module))
+        ]
+        nearest = next((each for each in found if each[0].module is module), next(iter(found), None))
+        if nearest is not None:
+            yield value, *nearest
+
+
+def _is_reported_there(far: Origin, ctx: Context) -> bool:
+    """Does the file that makes a value seed with it too?"""
+    return any(origin.node is far.node for _, origin, _ in _unrepeatable(ctx.elsewhere(far.module)))
+
+
+def _brought_by(far: Origin, value: ast.expr, ctx: Context) -> ast.expr:
+    """Return the last expression on the way from a seed to what another file makes that stands in this one."""
+    module = ctx.module
+    here = [each.node for each in origins(module, value, (module,)) if each.module is module]
+    leading = [
+        node
+        for node in here
+        if isinstance(node, (ast.Attribute, ast.Call))
+        and any(each.node is far.node for each in origins(module, node, (module,)))
+    ]
+    return leading[-1] if leading else value
 
 
 def _named_seeds(ctx: Context) -> Iterator[ast.expr]:
@@ -136,9 +171,9 @@ def _is_left_at_none(value: ast.expr, ctx: Context) -> bool:
     return bool(writes) and all(isinstance(write, ast.Name) and optional_in(write, ctx) for write in writes)
 
 
-def _holds_source(module: Module) -> bool:
-    """Is there anything in the file that no run repeats? Most files hold nothing of the kind."""
-    return next(_sources(module), None) is not None
+def _may_hold_source(module: Module) -> bool:
+    """Does a file call anything by the name of what no run repeats? Many do, and most of these call something else."""
+    return not module.calls.isdisjoint(load_sources().unrepeatable.lasts | {"hash"})
 
 
 def _sources(module: Module) -> Iterator[ast.Call]:

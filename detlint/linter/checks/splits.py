@@ -336,6 +336,5 @@ def _has_seed_at_hand(node: ast.AST, ctx: Context) -> bool:
 def _shuffles(call: Call, ctx: Context) -> bool:
     """Splitters shuffle always, unless `shuffle` says no (train_test_split), or only when it says yes (KFold)."""
     shuffle = call.argument("shuffle")
-    if shuffle.value is None:
-        return not shuffle.hidden
-    return ctx.truth(shuffle.value) is Truth.YES
+    value = (call.passed or {}).get("shuffle") if shuffle.hidden else shuffle.value
+    return not shuffle.hidden if value is None else ctx.truth(value) is Truth.YES

@@ -10,9 +10,10 @@ from functools import lru_cache
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.handed_on import handed_on
 from detlint.linter.analysis.module import Module
+from detlint.linter.analysis.own_options import call_of
 from detlint.linter.analysis.table_calls import calls_meaning, of_imported_tables
 from detlint.linter.analysis.values import Kind
-from detlint.linter.analysis.written_calls import mapped, written_out
+from detlint.linter.analysis.written_calls import mapped
 from detlint.linter.programs.compiled_branches import is_left_out_on_request
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
 from detlint.operators import CONFIRMED, Operator, by_python_name, in_force, load_operators
@@ -46,10 +47,7 @@ def _called(ctx: Context) -> Iterator[_Calls]:
     lasts = {name.rpartition(".")[2] for name in table}
     for node in calls_meaning(ctx.module, lasts):
         made = mapped(ctx.module, node) or node
-        yield [
-            (Call(node, trigger, written_out(ctx.module, made, trigger.name)), operators)
-            for trigger, operators in _entries(made, table, ctx)
-        ]
+        yield [(call_of(node, trigger, ctx, made), operators) for trigger, operators in _entries(made, table, ctx)]
 
 
 def _handed_on(ctx: Context) -> Iterator[_Calls]:

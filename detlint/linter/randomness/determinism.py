@@ -9,7 +9,7 @@ from detlint.linter.analysis.context import Call
 from detlint.linter.analysis.program import Program, among_scripts, calls_named
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.randomness.seeding import is_off, may_be_spread, seeding_of
-from detlint.linter.randomness.trainer_settings import determinism_settings
+from detlint.linter.randomness.trainer_settings import determinism_settings, full_determinism
 from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ def _is_asked_by_maker(ctx: Context) -> bool:
 def _asks(module: Module, program: Program | None) -> bool:
     if any(not is_off(value) for value in determinism_settings(module)):
         return True
+    for place, value in full_determinism(module):
+        if not is_off(value) and (program is None or program.runs(module, place)):
+            return True
     requests = load_sources().requests
     for call in calls_named(module, requests.lasts):
         for name in module.inference.callees(call):
@@ -72,6 +75,7 @@ def _asks(module: Module, program: Program | None) -> bool:
             argument = Call(call, request.call).argument(request.parameter)
             if argument.given and not is_off(argument.value):
                 return True
-            if argument.hidden and may_be_spread(module, call, request.parameter):
+            spread = seeding_of(program).may_be_spread if program is not None else may_be_spread
+            if argument.hidden and spread(module, call, request.parameter):
                 return True
     return False

@@ -83,6 +83,7 @@ def _target_seeded(target: ast.expr, generator: OwnGenerator, ctx: Context, dept
         attribute = target.id if isinstance(target, ast.Name) and scope is not None and scope.is_class else ""
     if attribute and _replaced(attribute, target, generator, ctx):
         return True
+    made = index.statement(target)  # `rng = rng or default_rng()` asks for what was there before
     uses: list[ast.AST]
     if attribute:
         uses = [
@@ -91,9 +92,9 @@ def _target_seeded(target: ast.expr, generator: OwnGenerator, ctx: Context, dept
             if isinstance(node, ast.Attribute)
             and not _of_other_class(node, target, ctx)
             and not ctx.resolve(node)  # `np.random.seed(0)` where the generator is `self.random`
+            and index.statement(node) is not made
         ]
     elif isinstance(target, ast.Name) and scope is not None:
-        made = index.statement(target)  # `rng = rng or default_rng()` asks for what was there before
         uses = [
             node
             for node in index.names_used.get(target.id, ())

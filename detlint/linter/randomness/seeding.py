@@ -15,12 +15,13 @@ from detlint.linter.analysis.dicts import may_hold
 from detlint.linter.analysis.may_use import calls_among
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.origins import Origin, origins, passed
+from detlint.linter.analysis.own_options import gathering
 from detlint.linter.analysis.program import Program, calls_named, outermost_definition
 from detlint.linter.analysis.reach import SEEDS, Reach, uses_of
 from detlint.linter.programs.loader_workers import in_loader_worker
 from detlint.linter.randomness.optional_requests import stays_off
 from detlint.linter.randomness.stray_flags import stray_flags
-from detlint.linter.randomness.trainer_settings import determinism_settings
+from detlint.linter.randomness.trainer_settings import determinism_settings, full_determinism
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier
 from detlint.randomness import LIBRARIES, Seeder, load_sources
@@ -28,7 +29,6 @@ from detlint.randomness import LIBRARIES, Seeder, load_sources
 # Folders of programs that show a library.
 _SHOWCASE = re.compile(r"(examples?|notebooks?|docs?|tutorials?|demos?|benchmarks?|samples?|recipes?)", re.IGNORECASE)
 _HELPER_DEPTH = 4
-_RARE = "full_determinism"  # of the many options of transformers' trainer one that hardly anybody hands on unseen
 _DEVICES = ("torch.cuda.", "torch.mps.", "torch.xpu.", "torch.npu.")
 # The name by which a process learns which of its group it is.
 _RANK = re.compile(r"(^|_)rank$|(^|_)process_index$|(^|\.)get_(world_)?rank$", re.IGNORECASE)
@@ -225,16 +225,13 @@ class Seeding:
                     argument = Call(call, request.call).argument(request.parameter)
                     if argument.given and argument.value is not None:
                         found.append(argument.value)
-                    elif (
-                        argument.hidden
-                        and request.parameter != _RARE
-                        and may_be_spread(module, call, request.parameter)
-                    ):
+                    elif argument.hidden and self.may_be_spread(module, call, request.parameter):
                         found.append(call)
             for call in calls_named(module, ("set_defaults",)):  # of a parser, whatever it is called
                 if identifier(call.func) == "set_defaults":
                     found += [keyword.value for keyword in call.keywords if keyword.arg == "deterministic"]
             found += determinism_settings(module)
+            found += (value for place, value in full_determinism(module) if self._turns_on(module, place))
             found += (write.value for write in stray_flags(module))  # which is a finding of its own
             lasts = frozenset(name.rpartition(".")[2] for name in table.request_assignments)
             found += [
@@ -245,6 +242,18 @@ class Seeding:
                 and self._turns_on(module, write.node)
             ]
         return tuple(found)
+
+    def may_be_spread(self, module: Module, call: ast.Call, parameter: str) -> bool:
+        """May an argument be among those that `*` and `**` hide, going by what the program passes to get there?"""
+        if not may_be_spread(module, call, parameter):
+            return False
+        hidden = [word.value for word in call.keywords if word.arg is None]
+        hidden += [argument for argument in call.args if isinstance(argument, ast.Starred)]
+        functions = [gathering(module, each) for each in hidden]
+        return self.program.is_library or not all(
+            function is not None and not function.decorator_list and self._leaves_out(module, function, parameter)
+            for function in functions
+        )
 
     def _turns_on(self, module: Module, node: ast.AST) -> bool:
         if self.program.starts_another(module, outermost_definition(module, node)):

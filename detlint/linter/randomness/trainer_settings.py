@@ -1,4 +1,4 @@
-"""Settings of trainers that a configuration makes: `cfg.trainer.deterministic = True`, before the trainer is made."""
+"""Settings of trainers made by their arguments or a configuration: `cfg.trainer.deterministic = True`, before that."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.analysis.module import Module
+from detlint.linter.analysis.unsaid import default_of_field
 from detlint.linter.source.nodes import identifier
 
 _SETTING = "deterministic"
+# What the trainers of transformers, and all that are derived from them, ask their arguments for.
+_FULL = "full_determinism"
 _TRAINER = re.compile(r"(^|_)trainer(_|$)", re.IGNORECASE)
 
 
@@ -23,6 +26,20 @@ def determinism_settings(module: Module) -> Iterator[ast.expr]:
                 chosen = next(module.index.branches_around(statement), None) is not None
                 if _TRAINER.search(identifier(target.value)) and not chosen:
                     yield statement.value
+
+
+def full_determinism(module: Module) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Yield where a module says how deterministic a trainer of transformers has to be, and what it says.
+
+    `DPOConfig("out", full_determinism=True)` of whatever arguments, `{"full_determinism": True}` that they are made of,
+    `args.full_determinism = True`, and a field of a class of arguments: nothing else has a setting of that name.
+    """
+    if not module.holds_text(_FULL):
+        return
+    yield from ((place, value) for place, name, value in module.index.given_by_name() if name == _FULL)
+    for target, value in module.index.assigned():
+        if identifier(target) == _FULL:
+            yield target, default_of_field(value)
 
 
 def trainer_options(module: Module, setting: str) -> Iterator[tuple[ast.AST, ast.expr]]:
