@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import receiver_of
 
 _MOST_FILES = 24  # with a name that more files hold, as `evaluate` may be, calls are not looked for
@@ -29,6 +29,28 @@ def calls_elsewhere(module: Module, function: FunctionNode) -> Iterator[tuple[Mo
             own = other is module and isinstance(call.func, ast.Name)
             if not own and not _is_on_self(call) and qualified in other.inference.callees(call):
                 yield other, call
+
+
+def calls_of_unknown(module: Module, method: FunctionNode, parameter: str) -> Iterator[tuple[Module, ast.Call]]:
+    """Yield `loop.run(rows, train=False)` of who knows what: calls of a method, by its name and that of a parameter.
+
+    Nothing where the project has another function of that name with such a parameter.
+    """
+    search = module.project.search(method.name, module, _MOST_FILES) if module.index.class_at(method) else None
+    places = [module if path == module.path else module.project.at(path) for path in (search and search.found) or ()]
+    others = (other for place in places for other in _named_alike(place, method) if other is not method)
+    if any(argument.arg == parameter for other in others for argument, _ in parameters(other.args)):
+        return
+    for place in places:
+        for call in place.index.calls_by_name.get(method.name, ()) if not is_test_file(place) else ():
+            named = any(keyword.arg == parameter for keyword in call.keywords)
+            if named and not place.inference.callees(call) and not _is_on_self(call):
+                yield place, call
+
+
+def _named_alike(place: Module, method: FunctionNode) -> Iterator[FunctionNode]:
+    functions: list[FunctionNode] = [*place.index.of_type(ast.FunctionDef), *place.index.of_type(ast.AsyncFunctionDef)]
+    return (function for function in functions if function.name == method.name)
 
 
 def called_elsewhere(module: Module, function: FunctionNode) -> Iterator[tuple[Module, ast.Call]]:

@@ -25,7 +25,7 @@ def passed_for_field(info: ClassInfo, name: str, ctx: Context) -> list[Given]:
         return []
     given: list[Given] = []
     for site in calls_of(info.node, inside):
-        value = _passed(fields.index(name), name, site[1]) if site is not None else None
+        value = passed_as(fields.index(name), name, site[1]) if site is not None else None
         if site is None or value is None:
             return []
         given.append((value, site[0]))
@@ -57,7 +57,8 @@ def fields_of(info: ClassInfo) -> list[str]:
     ]
 
 
-def _passed(place: int, name: str, call: ast.Call) -> ast.expr | None:
+def passed_as(place: int, name: str, call: ast.Call) -> ast.expr | None:
+    """Return what a call passes by name or at its place; None where that is not written out."""
     named = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
     if named is not None or place >= len(call.args):
         return named

@@ -7,6 +7,7 @@ from abc import ABC
 
 from detlint.linter.modes.effects import ModeEffects
 from detlint.linter.modes.lists import gone_round, leaves_train_each
+from detlint.linter.modes.manager_classes import mode_after_manager
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import (
     Mode,
@@ -36,7 +37,8 @@ class CallEffects(ModeEffects, ABC):
             module, definition = found
             peer = self.peer(module)
             if isinstance(definition, ast.ClassDef):  # it holds the model, and may do so any time
-                return Mode.UNKNOWN if switches_any(module, definition) else Mode.SAME
+                managed = mode_after_manager(self, call, argument) if switches_any(module, definition) else Mode.SAME
+                return Mode.UNKNOWN if managed is None else managed
             for parameter in (*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs):
                 given = given_to(definition, parameter.arg, call)
                 if given is argument or (given is not None and argument in walk(given)):

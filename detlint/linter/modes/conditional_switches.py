@@ -57,25 +57,25 @@ class ConditionalSwitches(ModelNames):
 
     def _is_mode_of(self, key: Key, test: ast.expr) -> bool:
         """`was_training`, after `was_training = net.training`."""
-        return bool(self._reads_of_mode(key, test))
+        return bool(self.reads_of_mode(test, key))
 
-    def _reads_of_mode(self, key: Key, name: ast.expr) -> list[ast.expr]:
+    def reads_of_mode(self, name: ast.expr, *keys: Key) -> list[ast.expr]:
         """Return the values of a variable, `net.training`, if it keeps the mode of the model and nothing else.
 
-        So of an attribute: `self.before = self.net.training`.
+        So of an attribute: `self.before = self.net.training`. The model may go by several names.
         """
         values = [binding.value for binding in self.module.definitions(name)] if isinstance(name, ast.Name) else []
         owner = self.index.class_at(name) if is_own(name) else None
         if owner is not None:
             values = [write.value for write in self.module.classes[owner].attributes.get(identifier(name), ())]
         reads = [value for value in values if isinstance(value, ast.Attribute) and value.attr == "training"]
-        return list(reads) if len(reads) == len(values) and all(self.key(read.value) == key for read in reads) else []
+        return list(reads) if len(reads) == len(values) and all(self.key(read.value) in keys for read in reads) else []
 
     def kept_mode(self, switch: ast.Call, key: Key) -> ast.expr | None:
         """`before = net.training`: return what is read there, if `net.train(before)` or `if before:` puts it back."""
         around = self.index.parents.get(self.index.statement(switch))
         names = [*arguments_of(switch), *([around.test] if isinstance(around, ast.If) else [])]
-        reads = [read for name in names for read in self._reads_of_mode(key, name)]
+        reads = [read for name in names for read in self.reads_of_mode(name, key)]
         if any(map(is_own, names)):  # other methods may keep it there for themselves
             function = self.index.function_at(switch)
             reads = [read for read in reads if self.index.function_at(read) is function]

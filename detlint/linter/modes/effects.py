@@ -13,10 +13,11 @@ from detlint.linter.analysis.module import Module
 from detlint.linter.modes.conditional_switches import ConditionalSwitches
 from detlint.linter.modes.folding import truth
 from detlint.linter.modes.frames import Frame
+from detlint.linter.modes.manager_classes import mode_in_manager
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import Mode
 from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, FunctionNode, Scope, parameters
-from detlint.linter.source.nodes import receiver_of, walk
+from detlint.linter.source.nodes import arguments_of, receiver_of, walk
 
 MAX_DEPTH = 6
 _MANAGERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
@@ -74,9 +75,9 @@ class ModeEffects(ConditionalSwitches, ABC):
         return None
 
     def mode_within(self, manager: ast.Call, key: Key) -> Mode:
-        """`with mode_of(net, training=False):` is the mode that a function of the project has the model in inside.
+        """`with mode_of(net, training=False):` is the mode that a function or class of the project has it in inside.
 
-        Unknown where the function does not decide it.
+        Unknown where that does not decide it.
         """
         for module, function in functions_called(self.module.inference, manager):
             if not _MANAGERS.intersection(module.inference.decorators(function)):
@@ -87,7 +88,9 @@ class ModeEffects(ConditionalSwitches, ABC):
                 mode = peer._mode_at(places[0], function, inner, manager) if len(places) == 1 else Mode.SAME
                 if mode is not Mode.SAME:
                     return mode
-        return Mode.UNKNOWN
+        given = next((part for part in arguments_of(manager) if self.key(part) == key), None)
+        inside = mode_in_manager(self, manager, given) if given is not None else None
+        return Mode.UNKNOWN if inside in (None, Mode.SAME) else inside
 
     def endings(self, call: ast.Call, key: Key) -> Iterator[tuple[Module, FunctionNode, Key, tuple[Event, ...]]]:
         """Yield the functions of the project that a call runs, what the model is called there, and what decides last.

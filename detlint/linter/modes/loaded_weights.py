@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
@@ -34,14 +34,18 @@ class LoadedWeights:
 
     def into(self, key: Key) -> bool:
         """Return whether the file loads weights into the model, or makes it with pretrained ones."""
-        if self.from_state(key):
+        if self.from_state(key) or self.by_making(Constructors(self._modes, near=True).of_key(key)):
             return True
-        for module, made in Constructors(self._modes, near=True).of_key(key):
-            if any(map(is_pretrained, self._behind(module, made))) or _is_made_by_loader(module, made):
-                return True
-            if _loads_itself(module, made):
-                return True
         return self._by_what_it_is_given(key)
+
+    def by_making(self, makers: Iterable[tuple[Module, ast.Call]]) -> bool:
+        """Return whether one of the calls that make a model loads weights into it, or the function around it does."""
+        return any(
+            any(map(is_pretrained, self._behind(module, made)))
+            or _is_made_by_loader(module, made)
+            or _loads_itself(module, made)
+            for module, made in makers
+        )
 
     def _behind(self, module: Module, made: ast.Call) -> Iterator[ast.Call]:
         """Yield the constructor, and those of what it is given: `nn.Sequential(*list(resnet.children())[:-1])`."""

@@ -112,15 +112,8 @@ class ModelNames:
         return keeper is None or self.module.inference.is_module_class(self.module.qualified(keeper))
 
     def _kept(self, call: ast.Call) -> ast.expr | None:
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING:
-            names = self.module.inference.resolve(call.func)
-            wraps = any(name in load_types().wrappers for name in names)
-            return call.args[0] if wraps and call.args else call.func.value
-        names = self.module.inference.resolve(call.func)
-        if any(name in load_types().wrappers and not name.startswith("copy.") for name in names):
-            given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("model", "module", "mod"))]
-            return given[0] if given else None
-        return self.handed_back(call, ())
+        kept = _moved_or_wrapped(call, self.module)
+        return self.handed_back(call, ()) if kept is None else kept
 
     def handed_back(self, call: ast.Call, index: tuple[int, ...]) -> ast.expr | None:
         """Return what of its arguments a call gives back as it was (at `index` of a tuple).
@@ -318,10 +311,10 @@ def given_back(module: Module, function: FunctionNode, index: tuple[int, ...] = 
 
 def _name_given(value: ast.expr | None, index: tuple[int, ...], module: Module, steps: int) -> str:
     """Return `net` of `return net, config`, and of `return load_weights(net, path)`, a function that gives it back."""
-    name = _name_moved(part_at(value, index))
+    name = _name_moved(part_at(value, index), module)
     if name or not steps or not isinstance(value, ast.Call):
         return name
-    return _name_moved(_handed_back_by(value, index, module, steps - 1))
+    return _name_moved(_handed_back_by(value, index, module, steps - 1), module)
 
 
 def part_at(value: ast.expr | None, index: tuple[int, ...]) -> ast.expr | None:
@@ -335,17 +328,28 @@ def _is_moved(binding: Binding, module: Module, steps: int) -> bool:
     """`net = net.to(device)`, `net, epoch = load_weights(net, path)`."""
     if not isinstance(binding.value, ast.Call):
         return False
-    if not binding.index and _name_moved(binding.value) == binding.name:
+    if not binding.index and _name_moved(binding.value, module) == binding.name:
         return True
     given = _handed_back_by(binding.value, binding.index, module, steps - 1) if steps else None
-    return _name_moved(given) == binding.name
+    return _name_moved(given, module) == binding.name
 
 
-def _name_moved(value: ast.expr | None) -> str:
-    """Return the variable that `net.to(device).half()`, or the name alone, gives; nothing if it is none."""
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _KEEPING:
-        value = value.func.value
+def _name_moved(value: ast.expr | None, module: Module) -> str:
+    """Return the variable that `torch.compile(net.to(device))`, or the name alone, gives; nothing if it is none."""
+    while isinstance(value, ast.Call):
+        value = _moved_or_wrapped(value, module)
     return value.id if isinstance(value, ast.Name) else ""
+
+
+def _moved_or_wrapped(call: ast.Call, module: Module) -> ast.expr | None:
+    """Return the model of `net.to(device)`, `torch.compile(net)` and `DataParallel(net)`."""
+    wraps = any(
+        name in load_types().wrappers and not name.startswith("copy.") for name in module.inference.resolve(call.func)
+    )
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING:
+        return call.args[0] if wraps and call.args else call.func.value
+    given = [*call.args[:1], *(each.value for each in call.keywords if each.arg in ("model", "module", "mod"))]
+    return given[0] if wraps and given else None
 
 
 def _may_switch(call: ast.Call, name: str, module: Module) -> bool:

@@ -24,6 +24,7 @@ from detlint.linter.programs.gradients_off import without_gradients
 from detlint.linter.programs.predictions import leaves_graph
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import trains
+from detlint.linter.programs.trial_runs import is_unused
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, receiver_of, walk
 
@@ -167,7 +168,7 @@ class ModelRuns:
                 passed = given_to(function, parameter.arg, call)
                 if passed not in models:
                     continue
-                runs = list(_calls_of_parameter(module, function, parameter.arg))
+                runs = [run for run in _calls_of_parameter(module, function, parameter.arg) if not is_unused(*run)]
                 told = any(is_inference(place, run) for place, run in runs)
                 if runs and (not told or (module is not self.module and self._is_put_in_train_mode(passed, call))):
                     return passed

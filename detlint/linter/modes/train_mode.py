@@ -14,8 +14,10 @@ from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.intent import Intent
+from detlint.linter.modes.kept_elsewhere import provider_of
 from detlint.linter.modes.layers import ModelParts, is_layer, parts_of, parts_of_class
 from detlint.linter.modes.library_trainers import switched_by_trainer
+from detlint.linter.modes.loaded_elsewhere import loaded_elsewhere
 from detlint.linter.modes.loaded_weights import LoadedWeights, loads_models
 from detlint.linter.modes.names import Key
 from detlint.linter.modes.paths import Modes, Reason
@@ -139,10 +141,10 @@ class _Search:
 
     def examine(self, call: ast.Call) -> TrainModeInference | None:
         model = self._runs.model_of(call)
-        if model is None:
-            return None
-        key = self.modes.key(model)
-        if key is None or _NO_MODEL.search(key.name):
+        key = self.modes.key(model) if model is not None else None
+        if model is None or key is None or provider_of(self.module, model) is not None:
+            return self._examine_kept(call.func if model is None else model, call)
+        if _NO_MODEL.search(key.name):
             return None
         behind = isinstance(key.owner, ast.ClassDef) and isinstance(model, ast.Name)
         shown = f"self.{key.name}" if behind else ast.unparse(model)
@@ -199,6 +201,15 @@ class _Search:
         ):
             return None
         return TrainModeInference(call, shown, reason, after_training, recorded, exported)
+
+    def _examine_kept(self, model: ast.expr, call: ast.Call) -> TrainModeInference | None:
+        """`state.net(x)`: a model that other code has put there; no variable of this file tells its mode."""
+        if _NO_MODEL.search(identifier(model)) or not without_gradients(self.module, call):
+            return None
+        if is_unused(self.module, call) or is_in_unit_test(self.module, call) or self._intent.acts_to_learn(call):
+            return None
+        reasons = loaded_elsewhere(self.module, model) if is_inference(self.module, call) else []
+        return TrainModeInference(call, ast.unparse(model), reasons[0], True, False) if reasons else None
 
     def _is_ready(self, key: Key) -> bool:
         """Is a model trained or loaded, so that it predicts something of made up input too?"""

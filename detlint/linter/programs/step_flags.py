@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import argument_of, functions_called
-from detlint.linter.analysis.calls_elsewhere import calls_elsewhere
+from detlint.linter.analysis.calls_elsewhere import calls_elsewhere, calls_of_unknown
 from detlint.linter.analysis.module import Module
 from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import BindingKind, FunctionNode, parameters
@@ -38,16 +38,17 @@ def trains_and_evaluates(module: Module, node: ast.AST) -> bool:
         and not _makes_steps(place, call)
         and not (up_to_them and "eval" in place.index.calls_by_name)
         and all(_is_for_train_mode(function, switch, call) for switch in switches)
-        for place, call in _calls_of(module, function)
+        for place, call in _calls_of(module, function, flag)
     )
 
 
-def _calls_of(module: Module, function: FunctionNode) -> Iterator[tuple[Module, ast.Call]]:
-    """Yield the calls of a function in its own file, and then in others of the project."""
+def _calls_of(module: Module, function: FunctionNode, flag: str) -> Iterator[tuple[Module, ast.Call]]:
+    """Yield the calls of a function in its own file, and in others of the project: those of a method by its flag."""
     for call in module.index.calls_by_name.get(function.name, ()):
         if module.qualified(function) in module.inference.callees(call):
             yield module, call
     yield from calls_elsewhere(module, function)
+    yield from calls_of_unknown(module, function, flag)
 
 
 def _is_for_train_mode(function: FunctionNode, switch: ast.Call, call: ast.Call) -> bool:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.module import Module
-from detlint.linter.source.names import parameters
+from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, walk
 
 SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
 _MAKERS = frozenset({"randn", "rand", "zeros", "ones", "randint", "empty"})
+# What calls the function that it is given over and over, for the time that it takes.
+_TIMING = frozenset({"timeit.timeit", "timeit.repeat", "timeit.Timer"})
+_TIMING_ON_DEVICE = "do_bench"
+_MOST_HANDS = 3  # through which a callable goes
 
 
-def is_unused(module: Module, call: ast.Call) -> bool:
+def is_unused(module: Module, call: ast.Call, hands: int = _MOST_HANDS) -> bool:
     """Timing and warm-up runs throw the result away; others only look at its shape."""
     parent = module.index.parents.get(call)
     if isinstance(parent, ast.Expr) or (isinstance(parent, ast.Attribute) and parent.attr in SHAPES):
@@ -21,7 +26,44 @@ def is_unused(module: Module, call: ast.Call) -> bool:
     targets = parent.targets if isinstance(parent, ast.Assign) else []
     names = [part for target in targets for part in walk(target) if isinstance(part, ast.Name)]
     plain = all(isinstance(target, (ast.Name, ast.Tuple)) for target in targets)
-    return bool(names) and plain and all(_only_shape(module, name, call) for name in names)
+    if names:
+        return plain and all(_only_shape(module, name, call) for name in names)
+    handed = _callables_giving(module, call)
+    return bool(handed) and all(_is_called_in_vain(module, use, hands) for use in handed)
+
+
+def _callables_giving(module: Module, call: ast.Call) -> Sequence[ast.expr]:
+    """Return `lambda: net(x)`, or where a function within a function stands that ends with `return net(x)`."""
+    index = module.index
+    parent = index.parents.get(call)
+    if isinstance(parent, ast.Lambda):
+        named = index.parents.get(parent)
+        targets = named.targets if isinstance(named, ast.Assign) else [parent]
+        return list(index.uses_of(targets[0])) if isinstance(targets[0], ast.Name) else [parent]
+    function = index.function_at(call) if isinstance(parent, ast.Return) else None
+    around = index.function_at(function) if function is not None else None
+    return index.uses_in(index.scopes[around], function.name) if function is not None and around is not None else ()
+
+
+def _is_called_in_vain(module: Module, use: ast.expr, hands: int) -> bool:
+    """`timed(run)`: do the functions that are handed a callable throw away what it gives?"""
+    around = module.index.parents.get(use)
+    around = module.index.parents.get(around) if isinstance(around, ast.keyword) else around
+    if not isinstance(around, ast.Call):
+        return False
+    if around.func is use:
+        return is_unused(module, around, hands)
+    if identifier(around.func).startswith(_TIMING_ON_DEVICE) or _TIMING.intersection(module.inference.callees(around)):
+        return True
+    found = list(functions_called(module.inference, around)) if hands else []
+    return bool(found) and all(_throws_away(*each, around, use, hands - 1) for each in found)
+
+
+def _throws_away(module: Module, function: FunctionNode, call: ast.Call, given: ast.expr, hands: int) -> bool:
+    skip_self = isinstance(call.func, ast.Attribute) or function.name == "__init__"
+    name = parameter_given(function, call, given, skip_self=skip_self)
+    uses = module.index.uses_in(module.index.scopes[function], name) if name is not None else ()
+    return bool(uses) and all(_is_called_in_vain(module, use, hands) for use in uses)
 
 
 def is_in_unit_test(module: Module, node: ast.AST) -> bool:
