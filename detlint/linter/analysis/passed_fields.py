@@ -41,7 +41,7 @@ def may_be_given(info: ClassInfo, name: str, ctx: Context) -> bool:
     known = [site[1] for site in sites if site is not None and not is_test_file(site[0].module)]
     hidden = any(isinstance(part, ast.Starred) for call in known for part in call.args)
     hidden |= any(keyword.arg is None for call in known for keyword in call.keywords)
-    given = (_passed(fields.index(name), name, call) for call in known)
+    given = (passed_as(fields.index(name), name, call) for call in known)
     return not known or None in sites or hidden or any(value is not None for value in given)
 
 

@@ -69,7 +69,7 @@ class TrainModeInference:
     reason: Reason
     after_training: bool
     recorded: bool
-    exported: bool
+    exported: bool = False
 
 
 def train_mode_inferences(module: Module) -> tuple[TrainModeInference, ...]:
@@ -209,7 +209,9 @@ class _Search:
         if is_unused(self.module, call) or is_in_unit_test(self.module, call) or self._intent.acts_to_learn(call):
             return None
         reasons = loaded_elsewhere(self.module, model) if is_inference(self.module, call) else []
-        return TrainModeInference(call, ast.unparse(model), reasons[0], True, False) if reasons else None
+        if not reasons:
+            return None
+        return TrainModeInference(call, ast.unparse(model), reasons[0], after_training=True, recorded=False)
 
     def _is_ready(self, key: Key) -> bool:
         """Is a model trained or loaded, so that it predicts something of made up input too?"""
