@@ -32,12 +32,14 @@ CallSite = tuple["Context", ast.Call]
 Given = tuple[ast.expr, "Context"]
 
 
-def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context, *, handed: bool = False) -> Iterator[CallSite | None]:
+def calls_of(
+    function: FunctionNode | ast.ClassDef, ctx: Context, *, handed: bool = False, derived: bool = False
+) -> Iterator[CallSite | None]:
     """Yield each call of `function` in the project, those of its own file first; None for a use that is no call.
 
     The `forward` of a module is called where its instances are, that of an operator where its `apply` is. A function
     handed on as a value ends in None, since whoever gets it may call it with anything; so does one that too many files
-    mention.
+    mention, and a class that others derive from, but where these are asked themselves (`derived`).
     """
     owner = ctx.module.index.class_at(function)
     if function.name in ("forward", "__call__") and owner is not None:
@@ -45,14 +47,14 @@ def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context, *, handed: boo
         yield from _calls_of_apply(owner, ctx) if applied else _calls_of_instances(owner, ctx)
         return
     qualified = ctx.module.qualified(function)
-    yield from _calls_in(function, qualified, ctx, free=owner is None, handed=handed)
+    yield from _calls_in(function, qualified, ctx, free=owner is None, handed=handed, derived=derived)
     local = ctx.module.index.function_at(function) is not None
     if not local and not function.name.startswith("__"):
-        for other in _mentioning(function.name, ctx):
+        for other in mentioning(function.name, ctx):
             if other is None:
                 yield None
                 return
-            yield from _calls_in(function, qualified, other, free=owner is None, handed=handed)
+            yield from _calls_in(function, qualified, other, free=owner is None, handed=handed, derived=derived)
 
 
 def results_of(function: FunctionNode, ctx: Context) -> Iterator[tuple[Context, ast.expr] | None]:
@@ -86,11 +88,11 @@ def _reads_of(function: FunctionNode, ctx: Context) -> Iterator[tuple[Context, a
 
 def reads_of_attributes(name: str, ctx: Context) -> Iterator[tuple[Context, ast.Attribute] | None]:
     """Yield where the project reads an attribute of this name of anything; None where too many files mention it."""
-    for where in (ctx, *_mentioning(name, ctx)):
+    for where in (ctx, *mentioning(name, ctx)):
         if where is None:
             yield None
             return
-        for use in _names(where, name):
+        for use in uses_named(where, name):
             if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Load):
                 yield where, use
 
@@ -116,16 +118,16 @@ def all_callers_give(
 
 def is_all_over(function: FunctionNode, ctx: Context) -> bool:
     """Return whether too many files of the project mention the name of a function for its calls to be looked at."""
-    return next(_mentioning(function.name, ctx), ctx) is None
+    return next(mentioning(function.name, ctx), ctx) is None
 
 
 def is_used_elsewhere(name: str, ctx: Context) -> bool:
     """Return whether another file of the project uses the variable `name` of this one; no where too many mention it."""
     qualified = f"{ctx.module.name}.{name}"
-    for other in _mentioning(name, ctx):
+    for other in mentioning(name, ctx):
         if other is None:
             return False
-        if any(qualified in other.resolve(use) for use in _names(other, name)):
+        if any(qualified in other.resolve(use) for use in uses_named(other, name)):
             return True
     return False
 
@@ -155,10 +157,10 @@ def sets_from_outside(attribute: str, ctx: Context) -> Iterator[tuple[Context, a
 
     Up to the point where too many mention it.
     """
-    for other in _mentioning(attribute, ctx, _MOST_FILES_SEARCHED):
+    for other in mentioning(attribute, ctx, _MOST_FILES_SEARCHED):
         if other is None:
             return
-        for use in _names(other, attribute) if attribute in other.module.writes else ():
+        for use in uses_named(other, attribute) if attribute in other.module.writes else ():
             own = isinstance(use, ast.Attribute) and isinstance(use.value, ast.Name) and use.value.id in ("self", "cls")
             if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Store) and not own:
                 yield other, use
@@ -181,7 +183,7 @@ def users_of(node: ast.AST, ctx: Context) -> Iterator[Context]:
             continue
         seen.add((where.module.name, name))
         qualified = f"{where.module.name}.{name}"
-        for other in (where, *_mentioning(name, where)):
+        for other in (where, *mentioning(name, where)):
             for use in _uses_of_import(other, name) if other is not None else ():
                 if other is not None and qualified in other.resolve(use):
                     yield other
@@ -198,7 +200,7 @@ def importers(ctx: Context) -> Iterator[Context]:
     """Yield the project's files that import a file, and those that import these."""
     seen, pending = {ctx.module.name}, [ctx]
     for imported in pending:  # grows on the way
-        for other in _mentioning(imported.module.name.rpartition(".")[2], imported):
+        for other in mentioning(imported.module.name.rpartition(".")[2], imported):
             if other is not None and other.module.name not in seen and imported.module in other.module.imports:
                 seen.add(other.module.name)
                 pending.append(other)
@@ -217,19 +219,19 @@ def _name_at_top(node: ast.AST, ctx: Context) -> str:
 
 def _uses_of_import(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:
     """Yield the uses of a name, under `Network` too after `from models import Net as Network`."""
-    yield from _names(ctx, name)
+    yield from uses_named(ctx, name)
     for bound, bindings in ctx.module.index.root.bindings.items():
         if bound != name and any(isinstance(b.node, ast.alias) and b.node.name == name for b in bindings):
-            yield from _names(ctx, bound)
+            yield from uses_named(ctx, bound)
 
 
-def _names(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:
+def uses_named(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:
     uses = ctx.module.index.names_used.get(name, ())
     return (use for use in uses if isinstance(use, (ast.Name, ast.Attribute)))
 
 
 def _calls_in(
-    function: FunctionNode | ast.ClassDef, qualified: str, ctx: Context, *, free: bool, handed: bool
+    function: FunctionNode | ast.ClassDef, qualified: str, ctx: Context, *, free: bool, handed: bool, derived: bool
 ) -> Iterator[CallSite | None]:
     """Yield the calls that one file makes; a method of something unknown may be the one that is meant.
 
@@ -237,15 +239,14 @@ def _calls_in(
     """
     index = ctx.module.index
     found = 0
-    for use in index.names_used.get(function.name, ()):
-        assert isinstance(use, (ast.Name, ast.Attribute))
+    for use in _uses_of_import(ctx, function.name):
         names = ctx.resolve(use)
         if qualified not in names and (names or isinstance(use, ast.Name) or (free and is_own(use))):
             continue
         called = _launched(use, ctx)
         parent = ctx.parent(called)
         found += 1
-        if isinstance(function, ast.ClassDef) and _only_names(use, ctx):
+        if isinstance(function, ast.ClassDef) and (only_names(use, ctx) or (derived and _is_base(use, parent))):
             continue
         start = started(ctx.module, use) if handed else None
         if start is not None and found <= _MOST_CALLS:
@@ -254,6 +255,11 @@ def _calls_in(
             yield None
         elif function not in index.ancestors(parent):
             yield ctx, parent
+
+
+def _is_base(use: ast.expr, parent: ast.AST | None) -> bool:
+    """`class Words(Rows):`."""
+    return isinstance(parent, ast.ClassDef) and use in parent.bases
 
 
 def _launched(use: ast.expr, ctx: Context) -> ast.expr:
@@ -267,7 +273,7 @@ def _launched(use: ast.expr, ctx: Context) -> ast.expr:
 def _calls_of_instances(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:
     """Yield the calls of what the project makes of a class, None where an instance goes another way."""
     qualified = ctx.module.qualified(owner)
-    for where in (ctx, *_mentioning(owner.name, ctx)):
+    for where in (ctx, *mentioning(owner.name, ctx)):
         if where is None:
             yield None
             return
@@ -277,7 +283,7 @@ def _calls_of_instances(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite 
 def _calls_of_instances_in(ctx: Context, owner: ast.ClassDef, qualified: str) -> Iterator[CallSite | None]:
     called = f"{qualified}.__call__"
     made: set[str] = set()
-    for use in _names(ctx, owner.name):
+    for use in uses_named(ctx, owner.name):
         if qualified not in ctx.resolve(use):
             continue
         parent = ctx.parent(use)
@@ -286,7 +292,7 @@ def _calls_of_instances_in(ctx: Context, owner: ast.ClassDef, qualified: str) ->
             made |= names
             if not names:
                 yield None
-        elif not _only_names(use, ctx):
+        elif not only_names(use, ctx):
             yield None
     for name in sorted(made):
         calls = [call for call in ctx.module.index.calls_by_name.get(name, ()) if called in ctx.callees(call)]
@@ -299,12 +305,12 @@ def _calls_of_instances_in(ctx: Context, owner: ast.ClassDef, qualified: str) ->
 def _calls_of_apply(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:
     """Yield the calls `Scale.apply(x)` of an operator, also under the name of `scale = Scale.apply`."""
     qualified = ctx.module.qualified(owner)
-    for where in (ctx, *_mentioning(owner.name, ctx)):
+    for where in (ctx, *mentioning(owner.name, ctx)):
         if where is None:
             yield None
             return
-        for use in _names(where, owner.name):
-            if qualified not in where.resolve(use) or _only_names(use, where):
+        for use in uses_named(where, owner.name):
+            if qualified not in where.resolve(use) or only_names(use, where):
                 continue
             method = where.parent(use)
             user = where.parent(method) if isinstance(method, ast.Attribute) and method.attr == "apply" else None
@@ -319,11 +325,11 @@ def _calls_of_apply(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite | No
 def _calls_of_variable(variable: ast.Name, ctx: Context) -> Iterator[CallSite | None]:
     """Yield the calls of what a file keeps in a variable, those of other files included; None where it is handed on."""
     qualified = f"{ctx.module.name}.{variable.id}"
-    for where in (ctx, *_mentioning(variable.id, ctx)):
+    for where in (ctx, *mentioning(variable.id, ctx)):
         if where is None:
             yield None
             return
-        for use in _names(where, variable.id):
+        for use in uses_named(where, variable.id):
             own = isinstance(use, ast.Name) and any(b.node is variable for b in where.module.definitions(use))
             if isinstance(use.ctx, ast.Store) or not (own if where is ctx else qualified in where.resolve(use)):
                 continue
@@ -341,7 +347,7 @@ def _calls_of_sequences(first: str, ctx: Context) -> Iterator[ast.Call]:
             yield from (call for call in calls if "torch.nn.Sequential.__call__" in ctx.callees(call))
 
 
-def _only_names(use: ast.AST, ctx: Context) -> bool:
+def only_names(use: ast.AST, ctx: Context) -> bool:
     """Does the expression stand in an annotation, or in a test of a type?"""
     child = use
     for parent in ctx.ancestors(use):
@@ -355,7 +361,7 @@ def _only_names(use: ast.AST, ctx: Context) -> bool:
     return False
 
 
-def _mentioning(name: str, ctx: Context, at_most: int = _MOST_FILES) -> Iterator[Context | None]:
+def mentioning(name: str, ctx: Context, at_most: int = _MOST_FILES) -> Iterator[Context | None]:
     """Yield the contexts of the project's other files that hold the word `name`; None where there are too many."""
     module = ctx.module
     search = module.project.search(name, module, at_most)

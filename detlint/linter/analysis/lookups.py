@@ -54,20 +54,34 @@ def registered(inference: Inference, table: ast.expr) -> Iterator[str]:
             yield from (module.qualified(each) for each in _decorated(module, decorator.name, qualified))
 
 
+def tables_filled_by(inference: Inference, decorator: ast.expr) -> Iterator[tuple[Module, str]]:
+    """Yield the tables that a decorator puts what it decorates into, by name, with their file."""
+    for name in inference.resolve(decorator):
+        definition = inference.module.project.definition(name)
+        for table, filling in _fillings(definition[0]) if definition is not None else ():
+            if definition is not None and filling is definition[1]:
+                yield definition[0], table
+
+
 def _decorators_of(module: Module, table: str) -> Iterator[FunctionNode]:
-    """Yield the functions that put what they decorate into a table, or those around them: `TABLE[name] = cls`."""
+    """Yield the functions that put what they decorate into a table, or those around them."""
+    yield from (filling for name, filling in _fillings(module) if name == table)
+
+
+def _fillings(module: Module) -> Iterator[tuple[str, FunctionNode]]:
+    """Yield the tables of a file that decorators fill, each with its decorator: `TABLE[name] = cls`, `return cls`."""
     for statement in module.index.of_type(ast.Assign):
         target = statement.targets[0]
-        if not isinstance(target, ast.Subscript) or identifier(target.value) != table:
+        if not isinstance(target, ast.Subscript) or not isinstance(statement.value, ast.Name):
             continue
         around = [parent for parent in module.index.ancestors(statement) if isinstance(parent, FUNCTIONS)]
-        if not around or not isinstance(statement.value, ast.Name):
+        if not around:
             continue
         put = statement.value.id
         given = any(argument.arg == put for argument, _ in parameters(around[0].args))
         returned = (part.value for part in walk(around[0]) if isinstance(part, ast.Return))
         if given and any(isinstance(value, ast.Name) and value.id == put for value in returned):
-            yield around[-1]
+            yield identifier(target.value), around[-1]
 
 
 def _decorated(module: Module, name: str, qualified: str) -> Iterator[FunctionNode | ast.ClassDef]:

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from detlint.linter.analysis.classes import QUIET_BASES
+from detlint.linter.analysis.constructions import callers_of
 from detlint.linter.analysis.context import Call
 from detlint.linter.analysis.dicts import entries_of, is_changed, written_items
 from detlint.linter.analysis.made_by_callers import left_over
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.outline import PLAIN_DECORATORS
-from detlint.linter.analysis.unpassed import callers_of
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.source.names import FunctionNode, by_place, parameters
 from detlint.linter.source.nodes import decorating, identifier
@@ -45,18 +45,18 @@ def call_of(node: ast.Call, trigger: Trigger, ctx: Context, made: ast.Call | Non
     `made` is what the node has called, where that is another one.
     """
     written = written_out(ctx.module, made or node, trigger.name)
-    spread = [_held(keyword.value, ctx, _MAX_STEPS) for keyword in written.keywords if keyword.arg is None]
-    held = [items for items in spread if items is not None]
-    if not spread or len(held) < len(spread):
+    spread = [held(keyword.value, ctx) for keyword in written.keywords if keyword.arg is None]
+    known = [items for items in spread if items is not None]
+    if not spread or len(known) < len(spread):
         return Call(node, trigger, written)
-    items = {name: item for each in held for name, item in each.items()}
+    items = {name: item for each in known for name, item in each.items()}
     keywords = [keyword for keyword in written.keywords if keyword.arg is not None]
     keywords += [ast.keyword(name, item.value) for name, item in items.items() if item.value and not item.is_passed]
     passed = {name: item.value for name, item in items.items() if item.is_passed}
     return Call(node, trigger, ast.Call(written.func, written.args, keywords), passed)
 
 
-def _held(options: ast.expr, ctx: Context, steps: int) -> _Items | None:
+def held(options: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> _Items | None:
     """Return what a dictionary holds, None where something else may be in it."""
     known = written_items(ctx.module, options)
     if known is not None:
@@ -66,12 +66,12 @@ def _held(options: ast.expr, ctx: Context, steps: int) -> _Items | None:
         return _passed(function, ctx, steps)
     if isinstance(options, ast.Name):
         made = only_value(ctx.module, options) if not is_changed(ctx.module, options) else None
-        return _held(made, ctx, steps) if made is not None else None
+        return held(made, ctx, steps) if made is not None else None
     entries = entries_of(options)
     items: dict[str, _Item] = {}
     for key, value in entries or ():
         name = key.value if isinstance(key, ast.Constant) else None
-        part = _held(value, ctx, steps) if key is None else {name: _Item(value)} if isinstance(name, str) else None
+        part = held(value, ctx, steps) if key is None else {name: _Item(value)} if isinstance(name, str) else None
         if part is None:
             return None
         items.update(part)
@@ -143,7 +143,7 @@ def _given(site: CallSite, function: FunctionNode, steps: int) -> _Items | None:
     items: dict[str, _Item] = {}
     for keyword in left_over(call, function, call.func).keywords:
         spread = keyword.arg is None
-        part = _held(keyword.value, where, steps - 1) if spread else {keyword.arg or "": _Item(keyword.value)}
+        part = held(keyword.value, where, steps - 1) if spread else {keyword.arg or "": _Item(keyword.value)}
         if part is None:
             return None
         items.update({name: _Item(_literal(item.value, where), is_passed=True) for name, item in part.items()})

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import re
 
-from detlint.linter.analysis.callers import CallSite, calls_of
+from detlint.linter.analysis.callers import CallSite
 from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.constructions import callers_of
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.own_options import held
 from detlint.linter.analysis.program import in_package
-from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 
 _DEPTH = 2
@@ -32,18 +33,6 @@ def is_left_out(function: FunctionNode, parameter: str, ctx: Context) -> bool:
 def is_passed(function: FunctionNode, parameter: str, ctx: Context) -> bool:
     """Does a call in the project, outside tests, give a function a value for a parameter that is None by default?"""
     return any(not _leaves_out(function, parameter, site, _DEPTH) for site in callers_of(function, ctx) or ())
-
-
-def callers_of(function: FunctionNode, ctx: Context, *, handed: bool = False) -> list[CallSite] | None:
-    """Return the calls of a function, or of the class that it makes, outside tests; None if others may call it too.
-
-    With `handed`, calls that a pool or a thread makes of it count as well.
-    """
-    owner = ctx.module.index.class_at(function)
-    called = owner if function.name == "__init__" and owner is not None else function
-    sites = list(calls_of(called, ctx, handed=handed))
-    known = [site for site in sites if site is not None]
-    return None if len(known) < len(sites) else [site for site in known if not is_test_file(site[0].module)]
 
 
 def optional_in(name: ast.Name, ctx: Context) -> FunctionNode | None:
@@ -85,7 +74,8 @@ def _leaves_out(function: FunctionNode, parameter: str, site: CallSite, depth: i
     ctx, call = site
     if any(isinstance(argument, ast.Starred) for argument in call.args):
         return False
-    if any(keyword.arg is None for keyword in call.keywords):
+    options = [held(keyword.value, ctx) for keyword in call.keywords if keyword.arg is None]
+    if any(items is None or parameter in items for items in options):
         return False
     method = function.name == "__init__" or isinstance(call.func, ast.Attribute)
     given = argument_of(function, parameter, call, skip_self=method)

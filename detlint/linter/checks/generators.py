@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.analysis.callers import calls_of, given_on, importers, is_used_elsewhere
+from detlint.linter.analysis.callers import calls_of, given_on, importers, is_set_from_outside, is_used_elsewhere
+from detlint.linter.analysis.constructions import callers_of
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.module import Module
-from detlint.linter.analysis.program import among_scripts
+from detlint.linter.analysis.program import Program, among_scripts
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
-from detlint.linter.analysis.unpassed import callers_of, is_asked_about, is_left_out, optional_in
+from detlint.linter.analysis.unpassed import is_asked_about, is_left_out, optional_in
 from detlint.linter.randomness.fallbacks import is_fallback
 from detlint.linter.randomness.ignored_seeds import ignored_seeds
 from detlint.linter.randomness.left_out_generators import left_out_generators
@@ -22,7 +23,7 @@ from detlint.linter.randomness.purpose import draws_decide
 from detlint.linter.randomness.seeded_generators import gets_a_seed, is_torch
 from detlint.linter.randomness.seeding import seeding_of
 from detlint.linter.source.names import FunctionNode
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, is_own
 from detlint.randomness import OwnGenerator, load_sources
 
 _SYSTEM = "is never given a seed: its draws differ in every run, whatever the program seeds"
@@ -157,14 +158,48 @@ def _has_seed(call: Call, generator: OwnGenerator, ctx: Context) -> bool:
 def _is_seed(value: ast.expr, ctx: Context) -> bool:
     """Not None; a field of a class that is None by default is there to be set, and a parameter of a public function.
 
-    Not where callers in the project leave it out, of a private function, or in a file of the library that seeds others;
-    what the function asks about first, `default_rng(seed) if seed is not None else rng`, is provided for.
+    Not where callers in the project leave it out, of a private function, among scripts, or in a file of the library
+    that seeds others; what the function asks about first, `default_rng(seed) if seed is not None else rng`, is provided
+    for.
     """
-    if isinstance(value, ast.Name):
-        function = optional_in(value, ctx)
-        if function is not None and not is_asked_about(value, ctx) and is_left_out(function, value.id, ctx):
-            return not _PRIVATE.match(function.name) and not _is_meant_to_repeat(function, ctx)
+    name, inside = _taken_over(value, ctx)
+    if isinstance(name, ast.Name) and not is_asked_about(value, ctx) and not is_asked_about(name, inside):
+        function = optional_in(name, inside)
+        if function is not None and is_left_out(function, name.id, inside):
+            return not (
+                _PRIVATE.match(function.name)
+                or _is_of_scripts(function, inside)
+                or _is_meant_to_repeat(function, inside)
+            )
     return isinstance(value, ast.Attribute) or ctx.constant(value) is not None
+
+
+def _taken_over(value: ast.expr, ctx: Context) -> tuple[ast.expr, Context]:
+    """Return the `seed` of `self.seed` where the class sets that once, and nobody else does; else the value itself."""
+    owner = ctx.module.index.class_at(value) if is_own(value) else None
+    if owner is None or not isinstance(value, ast.Attribute) or is_set_from_outside(value.attr, ctx):
+        return value, ctx
+    writes = list(ctx.inference.attribute_writes(ctx.inference.class_info(owner), value.attr))
+    if len(writes) != 1 or writes[0][1].index:
+        return value, ctx
+    return writes[0][1].value, ctx.elsewhere(writes[0][0].module)
+
+
+def _is_of_scripts(function: FunctionNode, ctx: Context) -> bool:
+    """Is a function there for scripts beside its file, or that this is, so that all its calls are in sight?
+
+    Of one that seeds others, the call is the finding.
+    """
+    if not among_scripts(ctx.module) or not any(True for _ in _scripts(ctx)):
+        return False
+    sites = callers_of(function, ctx, handed=True) or ()
+    return not any(site.program is not None and _seeds(site) for site, _ in sites)
+
+
+def _scripts(ctx: Context) -> Iterator[Program]:
+    """Yield the programs that a file is, or that import it."""
+    users = (user.program for user in (ctx, *importers(ctx)) if not is_test_file(user.module))
+    yield from (program for program in users if program is not None)
 
 
 def _is_meant_to_repeat(function: FunctionNode, ctx: Context) -> bool:
@@ -177,8 +212,7 @@ def _is_meant_to_repeat(function: FunctionNode, ctx: Context) -> bool:
 
 
 def _is_seeded_by_scripts(ctx: Context) -> bool:
-    programs = [user.program for user in importers(ctx) if not is_test_file(user.module)]
-    return any(program is not None and seeding_of(program).seeds for program in programs)
+    return any(seeding_of(program).seeds for program in _scripts(ctx))
 
 
 def _seeds(ctx: Context) -> bool:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.constructions import callers_of
 from detlint.linter.analysis.defaults import truth_by_default
 from detlint.linter.analysis.element_fills import entries, first_entries
 from detlint.linter.analysis.only_values import only_value
-from detlint.linter.analysis.unpassed import callers_of
 from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.programs.devices import named_device
