@@ -202,7 +202,7 @@ class _Search:
             return None
         if is_unused(self.module, call) or is_in_unit_test(self.module, call) or self._intent.acts_to_learn(call):
             return None
-        reasons = loaded_elsewhere(self.module, model) if is_inference(self.module, call) else []
+        reasons = loaded_elsewhere(self.modes, model) if is_inference(self.module, call) else []
         return TrainModeInference(call, ast.unparse(model), reasons[0], True, False) if reasons else None
 
     def _is_ready(self, key: Key) -> bool:
