@@ -14,6 +14,7 @@ from detlint.linter.modes.lists import held_in, taken_in_turn
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes
 from detlint.linter.modes.switches import switched
+from detlint.linter.modes.taken_parts import Part, taken_part
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 
 
@@ -69,6 +70,8 @@ class Constructors:
             key = self._modes.key(node)
             if key is not None:
                 yield from self.of_key(key)
+            elif taken := taken_part(module, node):
+                yield from self._of_part(taken)
             elif isinstance(node, ast.Attribute) and not self._near:
                 yield from self._of_kept(node)
         elif isinstance(node, ast.Call):
@@ -76,6 +79,13 @@ class Constructors:
         elif not index:
             for part in held_in(node):
                 yield from self.of_expression(part, ())
+
+    def _of_part(self, part: Part) -> Iterator[tuple[Module, ast.Call]]:
+        """`net.encoder`, and what that may be of where the part cannot be told."""
+        if part.attribute:
+            yield from self._peer(part.info.module).of_key(Key(part.info.node, part.attribute))
+        else:
+            yield from self.of_expression(part.whole, ())
 
     def _of_kept(self, node: ast.Attribute) -> Iterator[tuple[Module, ast.Call]]:
         """`averaged.shadow`: what another object keeps there."""
@@ -87,6 +97,10 @@ class Constructors:
     def _of_call(self, module: Module, node: ast.Call, index: tuple[int, ...]) -> Iterator[tuple[Module, ast.Call]]:
         if switched(node) is not None and isinstance(node.func, ast.Attribute):
             yield from self.of_expression(node.func.value, index)
+            return
+        part = taken_part(module, node)
+        if part is not None:
+            yield from self._of_part(part)
             return
         given = self._modes.handed_back(node, index)
         same = given if given is not None else self._modes.copied(node)

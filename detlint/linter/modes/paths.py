@@ -26,10 +26,11 @@ from detlint.linter.modes.siblings import (
     switches_of_siblings,
 )
 from detlint.linter.modes.switches import Mode, switches_any
+from detlint.linter.modes.taken_parts import taken_part
 from detlint.linter.programs.evaluation import evaluates
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import receiver_of, walk
 
 # Base classes that, going by their names, manage the model of their subclasses.
 _MANAGES = re.compile(
@@ -185,7 +186,7 @@ class Modes(MadeModes):
         """
         given = given_to(function, key.name, call)
         for model in self._each_given(given) if given is not None else ():
-            inner = self.key(model)
+            inner = self.key(model) or self._whole_of(model)
             if inner is not None:
                 self._trace(inner, call, trace)
             elif Mode.TRAIN in (self.mode_of(model), mode_as_kept(self, model)):
@@ -195,6 +196,13 @@ class Modes(MadeModes):
                 trace.modes.add(Mode.UNKNOWN)
         if given is None:
             trace.modes.add(Mode.UNKNOWN)
+
+    def _whole_of(self, part: ast.expr) -> Key | None:
+        """`net.encoder`, `net.backbone()`: return the model whose part that is, if the file switches only that."""
+        taken = taken_part(self.module, part)
+        whole = self.key(taken.whole) if taken is not None else None
+        switched_here = (receiver_of(switch) for switch in self.leaving_train)
+        return whole if all(model is not None and self.key(model) == whole for model in switched_here) else None
 
     def _each_given(self, given: ast.expr) -> list[ast.expr]:
         """Return the models of a list, those that a loop over one takes in turn, or the one that is given."""
