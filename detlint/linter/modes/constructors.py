@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.calls_elsewhere import called_elsewhere
 from detlint.linter.analysis.module import Module
+from detlint.linter.modes.kept_elsewhere import origins
 from detlint.linter.modes.layers import LOADS_INSTANCE
-from detlint.linter.modes.lists import held_in
+from detlint.linter.modes.lists import held_in, taken_in_turn
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes
 from detlint.linter.modes.switches import switched
+from detlint.linter.modes.taken_parts import Part, taken_part
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 
 
@@ -49,6 +51,9 @@ class Constructors:
             if binding.kind is BindingKind.PARAMETER and isinstance(key.owner, FUNCTIONS):
                 for other, _, given in self._given(key.owner, key.name):
                     yield from self._peer(other).of_expression(given, ())
+            elif turns := taken_in_turn(binding):
+                for each in turns:
+                    yield from self.of_expression(each, ())
             elif binding.value is not None:
                 yield from self.of_expression(binding.value, binding.index)
 
@@ -65,15 +70,37 @@ class Constructors:
             key = self._modes.key(node)
             if key is not None:
                 yield from self.of_key(key)
+            elif taken := taken_part(module, node):
+                yield from self._of_part(taken)
+            elif isinstance(node, ast.Attribute) and not self._near:
+                yield from self._of_kept(node)
         elif isinstance(node, ast.Call):
             yield from self._of_call(module, node, index)
         elif not index:
             for part in held_in(node):
                 yield from self.of_expression(part, ())
 
+    def _of_part(self, part: Part) -> Iterator[tuple[Module, ast.Call]]:
+        """`net.encoder`, and what that may be of where the part cannot be told."""
+        if part.attribute:
+            yield from self._peer(part.info.module).of_key(Key(part.info.node, part.attribute))
+        else:
+            yield from self.of_expression(part.whole, ())
+
+    def _of_kept(self, node: ast.Attribute) -> Iterator[tuple[Module, ast.Call]]:
+        """`averaged.shadow`: what another object keeps there."""
+        for origin in origins(self._modes, node):
+            if origin.node not in self._entered:
+                self._entered.add(origin.node)
+                yield from self._peer(origin.module).of_expression(origin.node, origin.place)
+
     def _of_call(self, module: Module, node: ast.Call, index: tuple[int, ...]) -> Iterator[tuple[Module, ast.Call]]:
         if switched(node) is not None and isinstance(node.func, ast.Attribute):
             yield from self.of_expression(node.func.value, index)
+            return
+        part = taken_part(module, node)
+        if part is not None:
+            yield from self._of_part(part)
             return
         given = self._modes.handed_back(node, index)
         same = given if given is not None else self._modes.copied(node)

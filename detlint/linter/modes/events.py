@@ -159,6 +159,18 @@ class ModeEvents(CallEffects, ABC):
             if mode is not Mode.SAME:
                 yield Event(parent, mode, asked=self.asked_inside(parent, node) if mode is Mode.UNKNOWN else None)
 
+    def leaves_train_at(self, use: ast.Name | ast.Attribute) -> bool:
+        """Is what a name or an attribute stands for switched where it is used, or under the name that it gets there?"""
+        if isinstance(use.ctx, ast.Store):
+            return False
+        node = self.outermost(use)
+        around = self.index.parents.get(node)
+        targets = around.targets if isinstance(around, ast.Assign) else []
+        keys = [self.key(target) for target in targets]
+        renamed = [event for key in keys if key is not None for event in self.events_anywhere(key)]
+        events = [*self._mention_events(node, Key(self.index.tree, "")), *renamed]
+        return any(event.made is None and event.mode is not Mode.TRAIN for event in events)
+
     def _loop_events(self, loop: ast.AST | None) -> Iterator[Event]:
         """`for m in (encoder, decoder): m.eval()`; the loop as a whole is the place, for it never runs zero times."""
         if not isinstance(loop, (ast.For, ast.comprehension)):

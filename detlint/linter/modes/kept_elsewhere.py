@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
@@ -17,9 +17,11 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.values import Kind
 from detlint.linter.modes.effects import is_unset
 from detlint.linter.modes.names import Key
-from detlint.linter.modes.paths import Modes
 from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import identifier, is_own
+
+if TYPE_CHECKING:
+    from detlint.linter.modes.made_modes import MadeModes
 
 MOST_FILES = 24  # that speak of a name
 # Objects that hold whatever they are made with.
@@ -37,17 +39,18 @@ class Origin(NamedTuple):
     place: tuple[int, ...] = ()
 
 
-def origins(module: Module, model: ast.expr) -> list[Origin]:
+def origins(modes: MadeModes, model: ast.expr) -> list[Origin]:
     """Return all that `state.net`, `store.net` or `get_net()` may be; nothing where one of them cannot be told."""
+    module = modes.module
     if isinstance(model, ast.Call):
         return [Origin(module, model)] if any(functions_called(module.inference, model)) else []
     if isinstance(model, ast.Name):
-        return _of_name(module, model)
+        return _of_name(modes, model)
     if not isinstance(model, ast.Attribute):
         return []
     names = module.inference.resolve(model)
     if any(module.project.named(name.rpartition(".")[0]) is not None for name in names):
-        return _all(_of_global(module, name) for name in names)
+        return _all(_of_global(modes, name) for name in names)
     values = module.inference.values(model.value)
     kept_in = [module.inference.class_named(value.type) for value in values if value.kind is not Kind.UNKNOWN]
     if kept_in:
@@ -72,11 +75,12 @@ def _all(ways: Iterable[list[Origin]]) -> list[Origin]:
     return [each for way in found for each in way if not is_unset(each.node)] if all(found) else []
 
 
-def _of_name(module: Module, name: ast.Name) -> list[Origin]:
+def _of_name(modes: MadeModes, name: ast.Name) -> list[Origin]:
     """`from store import net`, and `net: Net = Depends(get_net)`."""
+    module = modes.module
     bindings = module.definitions(name)
     if bindings and all(binding.kind is BindingKind.IMPORT for binding in bindings):
-        return _all(_of_global(module, full) for full in module.inference.resolve(name))
+        return _all(_of_global(modes, full) for full in module.inference.resolve(name))
     provider = provider_of(module, name)
     return _all(_returned(module, full) for full in module.inference.resolve(provider)) if provider is not None else []
 
@@ -98,13 +102,13 @@ def _returned(module: Module, name: str) -> list[Origin]:
     return [Origin(place, statement.value) for statement in returns if statement.value is not None]
 
 
-def _of_global(module: Module, name: str) -> list[Origin]:
+def _of_global(modes: MadeModes, name: str) -> list[Origin]:
     """Return what a file makes a variable of its own: `net = load(path)`, at the top or in a function."""
     home, _, variable = name.rpartition(".")
-    owner = module.project.named(home)
+    owner = modes.module.project.named(home)
     if owner is None or variable not in owner.index.root.bindings:
         return []
-    events = owner.project.once(Modes, owner).events_anywhere(Key(owner.tree, variable))
+    events = modes.peer(owner).events_anywhere(Key(owner.tree, variable))
     made = [Origin(owner, event.made, event.index) for event in events if event.made is not None]
     return _all([each] for each in made) if len(made) == len(events) else []
 

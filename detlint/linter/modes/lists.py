@@ -6,10 +6,12 @@ import ast
 
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.source.index import Index
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.names import Binding, BindingKind, element_at
+from detlint.linter.source.nodes import identifier, receiver_of, walk
 
 # What stands between a list or dict of models and the loop that goes through it.
 _PASSING = (ast.Tuple, ast.List, ast.Starred, ast.Dict, ast.Attribute, ast.Call)
+_DISPLAYS = (ast.Tuple, ast.List, ast.Set)
 _PARTS = ("values", "items")
 _GOING_THROUGH = (*_PARTS, "enumerate", "zip", "list", "tuple", "reversed", "sorted", "chain")
 
@@ -18,11 +20,26 @@ def held_in(node: ast.expr) -> list[ast.expr]:
     """Return the expressions of the models in `[Net() for _ in range(5)]`, `{"a": Net()}` and their like."""
     if isinstance(node, ast.ListComp):
         return [node.elt]
-    if isinstance(node, ast.List):
+    if isinstance(node, _DISPLAYS):
         return node.elts
     if isinstance(node, ast.DictComp):
         return [node.value]
     return node.values if isinstance(node, ast.Dict) else []
+
+
+def taken_in_turn(binding: Binding) -> list[ast.expr]:
+    """Return `first` and `second` for the `net` of `for net in (first, second):`, of pairs with a name what is paired.
+
+    Nothing for what takes no turns, or goes through what is written elsewhere.
+    """
+    source, place = binding.value, binding.index
+    if binding.kind is not BindingKind.ITERATION:
+        return []
+    if isinstance(source, ast.Call) and isinstance(receiver_of(source), ast.Dict):  # `{"raw": first}.items()`
+        named = {"values": (), "items": (1,)}.get(identifier(source.func)) == place
+        return held_in(source.func.value) if named and isinstance(source.func, ast.Attribute) else []
+    turns = [element_at(each, place) for each in source.elts] if isinstance(source, _DISPLAYS) else []
+    return [each for each in turns if each is not None]
 
 
 def gone_round(index: Index, node: ast.AST) -> ast.AST | None:

@@ -17,20 +17,21 @@ from detlint.linter.source.nodes import identifier
 from detlint.randomness import load_sources
 
 
-def loaded_elsewhere(module: Module, model: ast.expr) -> list[Reason]:
+def loaded_elsewhere(modes: Modes, model: ast.expr) -> list[Reason]:
     """Return where each model that an expression may be was loaded as it was made, which nothing switches after that.
 
     Nothing where one of them was made otherwise, or where the project may switch it.
     """
-    found = origins(module, model)
-    if not found or not all(map(_is_loaded_as_made, found)) or not _is_never_switched(module, identifier(model), found):
+    found = origins(modes, model)
+    if not found or not all(_is_loaded_as_made(modes.peer(each.module), each) for each in found):
+        return []
+    if not _is_never_switched(modes.module, identifier(model), found):
         return []
     return [Reason(origin.module, origin.node, None, True) for origin in found]
 
 
-def _is_loaded_as_made(origin: Origin) -> bool:
+def _is_loaded_as_made(modes: Modes, origin: Origin) -> bool:
     """Are weights loaded into a model that is put there in train mode, and holds a layer for which that matters?"""
-    modes = origin.module.project.once(Modes, origin.module)
     if modes.mode_of(origin.node, origin.place) is not Mode.TRAIN:
         return False
     made = list(Constructors(modes).of_expression(origin.node, origin.place))

@@ -11,8 +11,10 @@ from detlint.linter.analysis.calls_elsewhere import called_elsewhere, calls_else
 from detlint.linter.analysis.module import Module
 from detlint.linter.modes.effects import Event
 from detlint.linter.modes.frames import Frame
+from detlint.linter.modes.kept_modes import mode_as_kept
 from detlint.linter.modes.left_as_made import left_as_made
 from detlint.linter.modes.left_flags import is_left_in_train_mode
+from detlint.linter.modes.lists import held_in, taken_in_turn
 from detlint.linter.modes.made_modes import MadeModes
 from detlint.linter.modes.names import Key, called_on, given_to
 from detlint.linter.modes.settled_parts import stays_in_mode
@@ -24,10 +26,11 @@ from detlint.linter.modes.siblings import (
     switches_of_siblings,
 )
 from detlint.linter.modes.switches import Mode, switches_any
+from detlint.linter.modes.taken_parts import taken_part
 from detlint.linter.programs.evaluation import evaluates
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import receiver_of, walk
 
 # Base classes that, going by their names, manage the model of their subclasses.
 _MANAGES = re.compile(
@@ -177,16 +180,34 @@ class Modes(MadeModes):
         return (call for call, frame in calls if not self.is_ruled_out(node, frame))
 
     def _trace_given(self, key: Key, function: FunctionNode, call: ast.Call, trace: _Trace) -> None:
-        """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in."""
+        """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in.
+
+        Of several, `evaluate([net, averaged.net], loader)`, each in its own.
+        """
         given = given_to(function, key.name, call)
-        inner = self.key(given) if given is not None else None
-        if inner is not None:
-            self._trace(inner, call, trace)
-        elif given is not None and self.mode_of(given) is Mode.TRAIN:
-            trace.modes.add(Mode.TRAIN)
-            trace.reasons.setdefault(given, Reason(self.module, given, call, True))
-        else:
+        for model in self._each_given(given) if given is not None else ():
+            inner = self.key(model) or self._whole_of(model)
+            if inner is not None:
+                self._trace(inner, call, trace)
+            elif Mode.TRAIN in (self.mode_of(model), mode_as_kept(self, model)):
+                trace.modes.add(Mode.TRAIN)
+                trace.reasons.setdefault(model, Reason(self.module, model, call, True))
+            else:
+                trace.modes.add(Mode.UNKNOWN)
+        if given is None:
             trace.modes.add(Mode.UNKNOWN)
+
+    def _whole_of(self, part: ast.expr) -> Key | None:
+        """`net.encoder`, `net.backbone()`: return the model whose part that is, if the file switches only that."""
+        taken = taken_part(self.module, part)
+        whole = self.key(taken.whole) if taken is not None else None
+        switched_here = (receiver_of(switch) for switch in self.leaving_train)
+        return whole if all(model is not None and self.key(model) == whole for model in switched_here) else None
+
+    def _each_given(self, given: ast.expr) -> list[ast.expr]:
+        """Return the models of a list, those that a loop over one takes in turn, or the one that is given."""
+        bindings = self.module.definitions(given) if isinstance(given, ast.Name) else ()
+        return held_in(given) or (taken_in_turn(bindings[0]) if len(bindings) == 1 else []) or [given]
 
     def _trace_handed(self, key: Key, function: FunctionNode, trace: _Trace) -> None:
         """`Predictor(net)`: the mode that an object gets its model in, if that is not switched under other names."""

@@ -208,7 +208,7 @@ class _Search:
             return None
         if is_unused(self.module, call) or is_in_unit_test(self.module, call) or self._intent.acts_to_learn(call):
             return None
-        reasons = loaded_elsewhere(self.module, model) if is_inference(self.module, call) else []
+        reasons = loaded_elsewhere(self.modes, model) if is_inference(self.module, call) else []
         if not reasons:
             return None
         return TrainModeInference(call, ast.unparse(model), reasons[0], after_training=True, recorded=False)
