@@ -35,12 +35,15 @@ class _KeptModes:
     def _find(self, model: ast.Attribute) -> Mode:
         found = origins(self._modes, model)
         kept = {self._modes.peer(origin.module).mode_of(origin.node, origin.place) for origin in found}
-        switched = len(kept) == 1 and self._modes.module.project.once(_may_be_switched, (self._modes, model.attr))
-        return kept.pop() if len(kept) == 1 and not switched else Mode.UNKNOWN
+        return kept.pop() if len(kept) == 1 and not may_be_switched(self._modes, model.attr) else Mode.UNKNOWN
 
 
-def _may_be_switched(asked: tuple[MadeModes, str]) -> bool:
+def may_be_switched(modes: MadeModes, name: str) -> bool:
     """Does the project take what goes by a name out of train mode, or may it, wherever it speaks of that?"""
+    return modes.module.project.once(_is_switched_by_name, (modes, name))
+
+
+def _is_switched_by_name(asked: tuple[MadeModes, str]) -> bool:
     modes, name = asked
     places = speaking_of(name, modes.module)
     return places is None or any(

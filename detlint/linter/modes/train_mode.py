@@ -12,6 +12,7 @@ from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.modes.callbacks import left_by_caller
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.intent import Intent
 from detlint.linter.modes.kept_elsewhere import provider_of
@@ -208,10 +209,13 @@ class _Search:
             return None
         if is_unused(self.module, call) or is_in_unit_test(self.module, call) or self._intent.acts_to_learn(call):
             return None
-        reasons = loaded_elsewhere(self.modes, model) if is_inference(self.module, call) else []
+        if not is_inference(self.module, call) or any(map(self._runs.switches_itself, self.modes.managers(call))):
+            return None
+        reasons = loaded_elsewhere(self.modes, model) or left_by_caller(self.modes, model)
         if not reasons:
             return None
-        return TrainModeInference(call, ast.unparse(model), reasons[0], after_training=True, recorded=False)
+        after_training = reasons[0].created or self._intent.trained_between(reasons[0])
+        return TrainModeInference(call, ast.unparse(model), reasons[0], after_training, recorded=False)
 
     def _is_ready(self, key: Key) -> bool:
         """Is a model trained or loaded, so that it predicts something of made up input too?"""
