@@ -38,13 +38,16 @@ class Site:
     def told(self, call: Call) -> Call:
         """Return a call inside of the helper with the numbers that come with its `**options`: `rtol=1e-3`."""
         written, options = call.written or call.node, self.function.args.kwarg
-        own = [each for each in written.keywords if each.arg is not None or not _is_named(each.value, options)]
+        gathered = [each for each in call.node.keywords if each.arg is None and _is_named(each.value, options)]
         rest = left_over(self.call, self.function, self.call.func).keywords
-        if len(own) == len(written.keywords) or any(each.arg is None for each in rest):
+        if not gathered or any(each.arg is None for each in rest):
             return call
-        numbers = [(each.arg, self.inside.constant(each.value)) for each in rest]
-        told = [ast.keyword(name, ast.Constant(number)) for name, number in numbers if isinstance(number, (int, float))]
-        return replace(call, written=ast.Call(written.func, written.args, own + told))
+        numbers = {each.arg: self.inside.constant(each.value) for each in rest}
+        own = [each for each in written.keywords if each not in gathered and each.arg not in numbers]
+        told = [
+            ast.keyword(name, ast.Constant(each)) for name, each in numbers.items() if isinstance(each, (int, float))
+        ]
+        return replace(call, written=ast.Call(written.func, written.args, own + told), passed=None)
 
 
 def _is_named(value: ast.expr, parameter: ast.arg | None) -> bool:
