@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.module import Module
     from detlint.rulebook import Trigger
 
-_MAX_STEPS = 3  # functions that hand their options on to each other
+_MAX_STEPS = 6  # names, dictionaries and functions that hand their options on to each other
 
 
 class _Item(NamedTuple):
@@ -61,17 +61,19 @@ def held(options: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> _Items | N
     known = written_items(ctx.module, options)
     if known is not None:
         return {name: _Item(value) for name, value in known.items()}
+    if not steps:
+        return None
     function = gathering(ctx.module, options)
     if function is not None:
         return _passed(function, ctx, steps)
     if isinstance(options, ast.Name):
         made = only_value(ctx.module, options) if not is_changed(ctx.module, options) else None
-        return held(made, ctx, steps) if made is not None else None
+        return held(made, ctx, steps - 1) if made is not None else None
     entries = entries_of(options)
     items: dict[str, _Item] = {}
     for key, value in entries or ():
         name = key.value if isinstance(key, ast.Constant) else None
-        part = held(value, ctx, steps) if key is None else {name: _Item(value)} if isinstance(name, str) else None
+        part = held(value, ctx, steps - 1) if key is None else {name: _Item(value)} if isinstance(name, str) else None
         if part is None:
             return None
         items.update(part)
@@ -97,7 +99,7 @@ def _is_handed_on(use: ast.Name, module: Module) -> bool:
 
 def _passed(function: FunctionNode, ctx: Context, steps: int) -> _Items | None:
     """Return what all calls of a function pass behind its own parameters, None where one is not seen."""
-    if not steps or _may_be_called_unseen(function, ctx):
+    if _may_be_called_unseen(function, ctx):
         return None
     sites = [site for site in callers_of(function, ctx, handed=True) or () if _fits(site[1], function)]
     given: list[_Items] = []

@@ -52,7 +52,7 @@ def _is_called_in_vain(module: Module, use: ast.expr, hands: int) -> bool:
     if not isinstance(around, ast.Call):
         return False
     if around.func is use:
-        return is_unused(module, around, hands)
+        return bool(hands) and is_unused(module, around, hands - 1)
     if identifier(around.func).startswith(_TIMING_ON_DEVICE) or _TIMING.intersection(module.inference.callees(around)):
         return True
     found = list(functions_called(module.inference, around)) if hands else []
