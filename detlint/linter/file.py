@@ -13,6 +13,7 @@ from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.own_options import call_of
 from detlint.linter.analysis.project import Project
 from detlint.linter.analysis.registry import Check, checks
+from detlint.linter.analysis.replaced_defaults import is_replaced
 from detlint.linter.analysis.table_calls import calls_meaning
 from detlint.linter.analysis.testcode import expected_failures, skipped_tests
 from detlint.linter.indices.arguments import matches
@@ -128,5 +129,5 @@ def _calls(ctx: Context) -> Iterator[Call]:
     triggers = ctx.rule.triggers_by_name
     for node in calls_meaning(ctx.module, ctx.rule.calls):
         found = next((triggers[name] for name in ctx.callees(node) if name in triggers), None)
-        if found is not None:
+        if found is not None and not is_replaced(node, ctx):
             yield call_of(node, found, ctx)

@@ -41,6 +41,6 @@ def set_once(module: Module, node: ast.expr) -> ast.expr | None:
     if owner is None or not isinstance(node, ast.Attribute):
         return None
     writes = list(module.inference.attribute_writes(module.inference.class_info(owner), node.attr))
-    if len(writes) != 1 or writes[0][0].module is not module or writes[0][1].index:
+    if len(writes) != 1 or writes[0][0].module is not module:
         return None
-    return writes[0][1].value
+    return element_at(writes[0][1].value, writes[0][1].index)

@@ -62,6 +62,8 @@ def _name(inference: Inference, node: ast.Name) -> Iterator[str]:
             owner = _class_of_classmethod(inference, binding)
             if owner is not None:
                 yield inference.module.qualified(owner)
+            elif isinstance(binding.value, (ast.Name, ast.Attribute)):  # `def __init__(self, pick=random.sample):`
+                yield from inference.resolve(binding.value)
         elif binding.kind is BindingKind.ASSIGN:
             value = unpacked(binding)
             if isinstance(value, _NAMING):

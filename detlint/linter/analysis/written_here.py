@@ -78,7 +78,8 @@ def whole_here(module: Module, binding: Binding) -> ast.expr | None:
 def kept_in(module: Module, node: ast.expr) -> ast.expr | None:
     """Return what `self.drop` is set to by the function that reads it, or by its class, if that sets it but once.
 
-    None where the class stands in another file. `self.drop = None` sets nothing.
+    So of what a property does nothing but give. None where the class stands in another file. `self.drop = None` sets
+    nothing.
     """
     owner = module.index.class_at(node) if is_own(node) else None
     if owner is None or not isinstance(node, ast.Attribute):
@@ -92,10 +93,20 @@ def kept_in(module: Module, node: ast.expr) -> ast.expr | None:
         around = set(module.index.ancestors(node))
         writes = here if last and module.index.parents.get(module.index.statement(last[0].value)) in around else []
         writes = [(info, write) for info, write in writes if write in last]
-    info, only = writes[0] if len(writes) == 1 else (None, None)
-    if only is None or info is None or info.module is not module:
+    if not writes:
+        return given_by_property(module, node)
+    if len(writes) != 1 or writes[0][0].module is not module:
         return None
-    return element_at(only.value, only.index)
+    return element_at(writes[0][1].value, writes[0][1].index)
+
+
+def given_by_property(module: Module, node: ast.Attribute) -> ast.expr | None:
+    """Return the `self.rate` of `return self.rate`, where a property of the class around does nothing else."""
+    owner = module.index.class_at(node) if is_own(node) else None
+    getter = module.inference.property_of(module.inference.class_info(owner), node.attr) if owner is not None else None
+    result = _result(getter[1]) if getter is not None and getter[0] is module else None
+    last = getter[1].body[-1] if getter is not None else None
+    return result if isinstance(last, ast.Return) and result is last.value else None
 
 
 class _WrittenHere:

@@ -14,13 +14,14 @@ from detlint.linter.analysis.never_taken import is_switched_off
 from detlint.linter.analysis.program import Program, among_scripts
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, unsafe
+from detlint.linter.analysis.replaced_defaults import is_replaced
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.order.spread_work import is_shuffled_to_spread
 from detlint.linter.programs.loader_workers import in_loader_worker
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.randomness.early_weights import built_before_seed
-from detlint.linter.randomness.global_draws import Drawn, global_draws, is_replaced, matters
+from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
 from detlint.linter.randomness.project_seeds import is_seeded_by_others
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
@@ -94,7 +95,7 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
     others = (
         draw for draw in global_draws(ctx) if draw.node not in options and ctx.program.runs(ctx.module, draw.node)
     )
-    drawn = tuple(draw for draw in others if not is_replaced(draw, ctx))
+    drawn = tuple(draw for draw in others if not is_replaced(draw.node, ctx))
     if not drawn:
         return
     seeding = seeding_of(ctx.program)

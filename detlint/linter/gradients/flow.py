@@ -388,9 +388,11 @@ def _leads_to_training(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     if not functions or is_shown_to_train(node, ctx) or is_all_over(functions[-1], ctx):
         return True
     sites = list(calls_of(functions[-1], ctx))
+    known = [site for site in sites if site is not None]
     if not sites or depth == 0:
         return not sites
-    known = [site for site in sites if site is not None]
+    if not known and functions[-1].name == "__call__":
+        return True  # an object that is handed on, wherever it is called
     return any(
         not _only_infers(call, inside, 1) and _leads_to_training(call, inside, depth - 1) for inside, call in known
     )

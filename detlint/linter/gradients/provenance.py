@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import calls_of, given_by_callers
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
+from detlint.linter.analysis.outline import is_main_guard
 from detlint.linter.analysis.parameters import receiver_class
 from detlint.linter.analysis.passed_fields import passed_for_field
+from detlint.linter.analysis.program import in_package
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.gradients.callees import LOOK_UPS, computes, computes_anew, gives_positions, is_function
 from detlint.linter.gradients.frozen import runs_frozen
@@ -306,6 +308,8 @@ class _Question:
         for site in calls_of(function, ctx):
             if site is None:
                 return passed >= _ENOUGH_CALLS
+            if _is_tried_out(site[1], site[0]):
+                continue
             unrecorded = without_gradients(site[0].module, site[1])
             if not unrecorded and not self._is_passed(node.arg, function, *site, binding.value):
                 return False
@@ -366,3 +370,9 @@ def _prepares(function: FunctionNode | None) -> bool:
 
 def _mentioned(node: ast.AST, name: str) -> ast.Name | None:
     return next((child for child in walk(node) if isinstance(child, ast.Name) and child.id == name), None)
+
+
+def _is_tried_out(call: ast.Call, ctx: Context) -> bool:
+    """Does it stand under the `__main__` guard of a file in a package, which others import for what it defines?"""
+    guards = (around for around in ctx.ancestors(call) if isinstance(around, ast.If) and is_main_guard(around))
+    return in_package(ctx.module) and any(guards)

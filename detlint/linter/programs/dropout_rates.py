@@ -12,6 +12,7 @@ from detlint.linter.analysis.callers import all_callers_give, calls_of, is_set_f
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.written_here import given_by_property
 from detlint.linter.programs.left_on import is_called_in_forward, takes_default
 from detlint.linter.programs.training import asks_for_mode, depends_on_mode, guarded_by_mode, trains
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, parameters, unpacked
@@ -80,6 +81,9 @@ def steady_rate(rate: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> str:
     if isinstance(rate, (ast.Name, ast.Attribute)) and _stands_in_init(rate, ctx):
         return "" if asks_for_mode(rate) else ast.unparse(rate)
     if isinstance(rate, ast.Attribute):
+        given = given_by_property(ctx.module, rate) if steps else None
+        if given is not None:
+            return steady_rate(given, ctx, steps - 1)
         return ast.unparse(rate) if is_stored_rate(rate, ctx) else ""
     if isinstance(rate, ast.IfExp):
         return steady_rate(rate.body, ctx, steps) if asks_for_rate(rate.test, rate.body, ctx) else ""

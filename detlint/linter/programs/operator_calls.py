@@ -11,6 +11,7 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.handed_on import handed_on
 from detlint.linter.analysis.module import Module
 from detlint.linter.analysis.own_options import call_of
+from detlint.linter.analysis.replaced_defaults import is_replaced
 from detlint.linter.analysis.table_calls import calls_meaning, of_imported_tables
 from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import mapped
@@ -47,7 +48,8 @@ def _called(ctx: Context) -> Iterator[_Calls]:
     lasts = {name.rpartition(".")[2] for name in table}
     for node in calls_meaning(ctx.module, lasts):
         made = mapped(ctx.module, node) or node
-        yield [(call_of(node, trigger, ctx, made), operators) for trigger, operators in _entries(made, table, ctx)]
+        if not is_replaced(node, ctx):
+            yield [(call_of(node, trigger, ctx, made), operators) for trigger, operators in _entries(made, table, ctx)]
 
 
 def _handed_on(ctx: Context) -> Iterator[_Calls]:

@@ -7,9 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from detlint.linter.analysis.callers import all_callers_give
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.defaults import may_be_none
 from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.programs.meta_device import has_form_alone
@@ -18,12 +16,10 @@ from detlint.linter.randomness.messages import only_words_a_message
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.seed_fields import fills_seed_field
 from detlint.linter.source.names import parameters
-from detlint.linter.source.nodes import identifier, receiver_of, walk
+from detlint.linter.source.nodes import identifier, walk
 from detlint.randomness import load_sources
 from detlint.rulebook import Trigger
 
-# Modules that draw from a global generator, and that one itself.
-_GLOBAL = frozenset({"numpy.random", "random", "torch", "torch.default_generator"})
 _INITIALISES = re.compile(r"(^|_)(init|initiali[sz]e|reset)(_|$)")
 
 
@@ -111,16 +107,3 @@ def matters(draw: Drawn, ctx: Context) -> bool:
     if last == "shuffle" or last.endswith("_"):
         return True  # changes its argument in place
     return decides(draw.node, ctx)
-
-
-def is_replaced(draw: Drawn, ctx: Context) -> bool:
-    """`rng.rand(3)` after `if rng is None: rng = numpy.random`: does every call of the function give a generator?"""
-    receiver = receiver_of(draw.node)
-    function = ctx.function(draw.node)
-    if not isinstance(receiver, ast.Name) or function is None:
-        return False
-    return all_callers_give(function, receiver.id, ctx, _is_own_generator)
-
-
-def _is_own_generator(given: ast.expr, ctx: Context) -> bool:
-    return not may_be_none(given, ctx) and _GLOBAL.isdisjoint(ctx.resolve(given))

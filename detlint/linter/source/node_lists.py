@@ -86,12 +86,18 @@ class NodeLists:
     def _text_defaults(self) -> dict[str, set[str]]:
         """Strings that parameters are by default."""
         defaults: dict[str, set[str]] = {}
+        for argument, default in self._defaults():
+            if isinstance(default, ast.Constant) and isinstance(default.value, str):
+                defaults.setdefault(argument.arg, set()).add(default.value)
+        return defaults
+
+    def _defaults(self) -> Iterator[tuple[ast.arg, ast.expr]]:
+        """Yield the parameters of all functions that have a default, with that."""
         functions: list[FunctionNode] = [*self.of_type(ast.FunctionDef), *self.of_type(ast.AsyncFunctionDef)]
         for function in functions:
             for argument, default in parameters(function.args):
-                if isinstance(default, ast.Constant) and isinstance(default.value, str):
-                    defaults.setdefault(argument.arg, set()).add(default.value)
-        return defaults
+                if default is not None:
+                    yield argument, default
 
     @cached_property
     def names_used(self) -> dict[str, list[ast.AST]]:
@@ -153,6 +159,10 @@ class NodeLists:
                 named = frozenset(self._tables_of_functions.get(_identifier(value.func) or "", ()))
             if named and bound is not None:
                 behind.setdefault(bound, set()).update(named)
+        for argument, default in self._defaults():
+            named = frozenset(_identifiers_behind(default))
+            if named:
+                behind.setdefault(argument.arg, set()).update(named)
         # Two steps are enough for `drop = F.dropout` under `from … import dropout as d`.
         return {
             name: frozenset(direct | {far for near in direct for far in behind.get(near, ())})
