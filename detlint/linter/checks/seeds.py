@@ -83,11 +83,12 @@ def _found(ctx: Context) -> Iterator[tuple[ast.expr, str, ast.expr, Origin | Non
 def _unrepeatable(ctx: Context) -> Iterator[tuple[ast.expr, Origin, str]]:
     """Yield the seeds of a file that no run repeats, the first value behind each that says so, and where it is from."""
     module = ctx.module
-    if not any(map(_may_hold_source, (module, *module.imports))):
-        return
     in_test = is_test_file(module)
     given = ((value, in_test) for value in _seed_values(ctx) if not is_switched_off(value, ctx))
-    for value, only_salted in (*given, *((value, True) for value in _named_seeds(ctx))):
+    seeds = (*given, *((value, True) for value in _named_seeds(ctx)))
+    if not seeds or not any(map(_may_hold_source, (module, *module.imports))):
+        return  # few files seed anything, and to ask those that a file imports takes reading them
+    for value, only_salted in seeds:
         found = [
             (origin, source)
             for origin in origins(module, value, (module,))
