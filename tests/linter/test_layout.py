@@ -31,3 +31,11 @@ def test_scripts_that_nothing_marks_begin_at_the_outermost_folder_of_them(tmp_pa
     _make(tmp_path / "work" / "seg" / "data" / "tools", "convert.py")
     assert Layout().root(tmp_path / "work" / "seg" / "utils") == tmp_path / "work" / "seg"
     assert Layout().root(tmp_path / "work" / "seg" / "data" / "tools") == tmp_path / "work" / "seg" / "data" / "tools"
+
+
+def test_a_notebook_has_another_name_than_the_module_beside_it(tmp_path: Path) -> None:
+    _make(tmp_path / "work", "setup.py", "train.py", "train.ipynb", "show.ipynb")
+    _make(tmp_path / "work" / "net", "__init__.py")
+    (tmp_path / "work" / "net.ipynb").touch()
+    names = [Layout().name(tmp_path / "work" / name) for name in ("train.py", "train.ipynb", "show.ipynb", "net.ipynb")]
+    assert names == ["train", "train_notebook", "show", "net_notebook"]

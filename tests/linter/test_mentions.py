@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -79,3 +80,14 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     search = Mentions().scripts(tmp_path)
     assert search is not None
     assert search.found == (tmp_path / "main.py",)
+
+
+def test_of_a_notebook_the_code_counts_and_not_what_it_has_shown(tmp_path: Path) -> None:
+    shown = {"output_type": "stream", "name": "stdout", "text": ["shown 3\n"]}
+    cells = [{"cell_type": "code", "metadata": {}, "outputs": [shown], "source": "x = 1\ndraw(x)"}]
+    path = tmp_path / "fit.ipynb"
+    path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
+    (tmp_path / "broken.ipynb").write_text("{draw")
+    assert mentions(path, "draw")
+    assert not mentions(path, "shown")
+    assert Mentions().of("draw", tmp_path, at_most=3).found == (path,)

@@ -14,6 +14,7 @@ from detlint.linter.analysis.calls import call_values, returned
 from detlint.linter.analysis.classes import AttributeWrite, ClassInfo
 from detlint.linter.analysis.dicts import written_items
 from detlint.linter.analysis.elements import elements, item
+from detlint.linter.analysis.given_objects import objects_given
 from detlint.linter.analysis.parameters import annotation_values, parameter_values
 from detlint.linter.analysis.resolution import referred_names
 from detlint.linter.analysis.values import UNKNOWN, Kind, Value, load_types
@@ -245,7 +246,9 @@ class Inference:
         if isinstance(node, ast.ClassDef):
             return (self.made(Kind.CLASS, node, self.module.qualified(node)),)
         if isinstance(node, ast.arg):
-            return tuple(dict.fromkeys(parameter_values(self, node, binding))) or (UNKNOWN,)
+            found = tuple(dict.fromkeys(parameter_values(self, node, binding)))
+            known = any(value.kind is not Kind.UNKNOWN for value in found)
+            return found if known else (*dict.fromkeys(objects_given(self, node, binding)), *(found or (UNKNOWN,)))
         if binding.value is None:
             return (UNKNOWN,)
         if binding.kind is BindingKind.AUGMENTED:

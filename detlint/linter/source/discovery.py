@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from detlint.errors import UsageError
 from detlint.files import exists
+from detlint.linter.source.notebooks import NOTEBOOK
 from detlint.settings import compile_patterns
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from detlint.config import Config, ConfigResolver
 
-_SEARCHED_SUFFIXES = (".py", ".ipynb")
+_SEARCHED_SUFFIXES = (".py", NOTEBOOK)
 _NAMED_SUFFIXES = (*_SEARCHED_SUFFIXES, ".pyw")
 _SHEBANG = re.compile(rb"#!.*\bpython")
 

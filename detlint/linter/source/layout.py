@@ -12,6 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from detlint.files import exists, holds_python, is_file
+from detlint.linter.source.notebooks import NOTEBOOK
 
 _OF_OTHERS = sys.stdlib_module_names | {"torch", "numpy"}
 # Libraries whose names projects give to folders of their own, which then stand right beside what imports them.
@@ -95,7 +96,7 @@ class Layout:
         return self._looked_at[folder]
 
     def name(self, path: Path) -> str:
-        """Return the dotted name of the module in the file `path`."""
+        """Return the dotted name of the module in the file `path`; a notebook stands behind modules of its name."""
         base = self._package_root(path.parent)
         if base == path.parent:
             # A script outside packages is named by its place, so that two train.py of one project stay apart.
@@ -104,6 +105,8 @@ class Layout:
         parts = list(path.relative_to(base).with_suffix("").parts)
         if parts[-1] == "__init__" and len(parts) > 1:
             parts.pop()
+        if path.suffix == NOTEBOOK and (is_file(path.with_suffix(".py")) or exists(path.with_suffix(""))):
+            parts[-1] += "_notebook"
         return ".".join(parts)
 
     def places(self, name: str, folder: str, above: bool = False) -> tuple[bool, tuple[Path, ...]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from detlint.config import DEFAULT_EXCLUDE
 from detlint.files import is_file
 from detlint.linter.source.layout import Presence
+from detlint.linter.source.notebooks import NOTEBOOK, code_of
 from detlint.linter.source.words import Words, holds, is_word
 from detlint.settings import compile_patterns
 
@@ -29,7 +30,10 @@ _STAR_IMPORT = re.compile(rb"import[\s\\]*\*")
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The Python files under `folder` that hold the word `name`: `found`, sorted, or None for more than `at_most`."""
+    """The Python files and notebooks under `folder` that hold the word `name`.
+
+    `found` are these, sorted, or None for more than `at_most`.
+    """
 
     name: str
     folder: Path
@@ -57,7 +61,7 @@ class Mentions:
         self._room = _KEPT_BYTES
 
     def of(self, name: str, folder: Path, at_most: int) -> Search:
-        """Search the Python files under `folder` for the word `name`."""
+        """Search the Python files and notebooks under `folder` for the word `name`."""
         key = (name, folder, at_most)
         if key not in self._searches:
             found = tuple(islice(self._holding(name, folder), at_most + 1))
@@ -125,24 +129,26 @@ def mentions(path: Path, name: str) -> bool:
 
 
 def _bytes(path: Path) -> bytes:
+    """Return what a file holds, of a notebook its code: what it has shown may name anything."""
     if not is_file(path):
         return b""  # who opens a pipe waits for somebody to write to it
     try:
         with open(path, "rb") as stream:  # noqa: PTH123 `Path.open` takes as long again
-            return stream.read()
+            content = stream.read()
+            return code_of(content) if path.suffix == NOTEBOOK else content
     except OSError:
         return b""
 
 
 def python_files(folder: Path) -> tuple[Path, ...]:
-    """Return the Python files of a project, sorted, but for those in environments and hidden folders."""
+    """Return the Python files and notebooks of a project, sorted, but for those in environments and hidden folders."""
     return tuple(sorted(_walk(folder)))
 
 
 def _walk(folder: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not _is_left_out(name)]
-        yield from (Path(place, name) for name in names if name.endswith(".py"))
+        yield from (Path(place, name) for name in names if name.endswith((".py", NOTEBOOK)))
 
 
 @lru_cache(maxsize=4096)

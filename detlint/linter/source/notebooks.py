@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from detlint.linter.source.lexing import COMMENT, STRING
 
+NOTEBOOK = ".ipynb"
+
 
 class NotebookError(Exception):
     """The file is no notebook; the message says why."""
@@ -80,6 +82,14 @@ def read_cells(raw: bytes) -> list[Cell]:
         cells.append(_neutral(number, line, source))
         line += source.count("\n") + 1
     return cells
+
+
+def code_of(raw: bytes) -> bytes:
+    """Return the code of a notebook as Python would read it, nothing of a file that is none."""
+    try:
+        return "\n".join(cell.text for cell in read_cells(raw)).encode("utf-8", "replace")
+    except NotebookError:
+        return b""
 
 
 def is_notebook(raw: bytes) -> bool:

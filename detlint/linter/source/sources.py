@@ -55,7 +55,7 @@ class SourceFile:
 
     @property
     def is_notebook(self) -> bool:
-        return self.path.suffix == ".ipynb"
+        return self.path.suffix == notebooks.NOTEBOOK
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def read_source(path: Path, display: str) -> SourceFile | SourceProblem:
 
 def source_from_bytes(raw: bytes, path: Path, display: str) -> SourceFile | SourceProblem:
     """Decode what a file holds; a name that ends in `.ipynb` makes it a notebook."""
-    if path.suffix == ".ipynb":
+    if path.suffix == notebooks.NOTEBOOK:
         return _notebook(raw, path, display)
     if len(raw) > MAX_CODE:
         return _too_large(path, display, len(raw), MAX_CODE)
