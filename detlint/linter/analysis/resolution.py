@@ -62,8 +62,8 @@ def _name(inference: Inference, node: ast.Name) -> Iterator[str]:
             owner = _class_of_classmethod(inference, binding)
             if owner is not None:
                 yield inference.module.qualified(owner)
-            elif isinstance(binding.value, (ast.Name, ast.Attribute)):  # `def __init__(self, pick=random.sample):`
-                yield from inference.resolve(binding.value)
+            elif isinstance(binding.value, (ast.Name, ast.Attribute)) and not _is_told_apart(node, inference):
+                yield from inference.resolve(binding.value)  # `def __init__(self, pick=random.sample):`
         elif binding.kind is BindingKind.ASSIGN:
             value = unpacked(binding)
             if isinstance(value, _NAMING):
@@ -78,6 +78,13 @@ def _class_of_classmethod(inference: Inference, binding: Binding) -> ast.ClassDe
     if binding.name != "cls" or not isinstance(function, FUNCTIONS) or function.args.args[:1] != [binding.node]:
         return None
     return inference.index.class_at(function) if "builtins.classmethod" in inference.decorators(function) else None
+
+
+def _is_told_apart(name: ast.Name, inference: Inference) -> bool:
+    """`if kind == RandomSampler:` around a use: is it asked which one a parameter is?"""
+    tests = (test for test, _ in inference.index.conditions_around(name))
+    compared = (part for test in tests for part in walk(test) if isinstance(part, ast.Compare))
+    return any(getattr(side, "id", "") == name.id for part in compared for side in (part.left, *part.comparators))
 
 
 def _unbound(inference: Inference, name: str) -> Iterator[str]:
