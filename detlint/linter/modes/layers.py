@@ -44,6 +44,8 @@ _MAKERS = ("from_", "create_", "build", "load", "get_", "instantiate")
 FROM_PRETRAINED = ".from_pretrained"
 # The method of Lightning's modules that makes one, in train mode.
 LOADS_INSTANCE = "load_from_checkpoint"
+# Models of torchvision in which nothing but norms depends on the mode.
+_OF_NORMS = re.compile(r"torchvision\..*\b(wide_)?(resnet|resnext|regnet)")
 _ANY_MODULE = {"torch.nn.Module.__call__"}
 _FUNCTIONAL = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
@@ -126,7 +128,7 @@ class ModelParts:
         if self._made and (name.endswith(".__call__") or _comes_in_eval_mode(name)):
             return False
         if made is not None:
-            holds = made.holds_for(_text(module, call, made.named))
+            holds = made.holds_for(_text(module, call, made.named)) and not _takes_other_norms(module, name, call)
             self._unknown |= holds is None
             return holds is True
         definition = module.project.definition(name)
@@ -260,6 +262,13 @@ def _behind(module: Module, name: ast.Name) -> Iterator[ast.expr]:
             if scope is not None:
                 filled = put_in(module.index, name.id, scope.node, (Move.ITERATED,), listed=True)
                 yield from (value for value, _ in filled)
+
+
+def _takes_other_norms(module: Module, name: str, call: ast.Call) -> bool:
+    """`resnet18(norm_layer=FrozenBatchNorm2d)`: is a model, which holds norms alone, made with others?"""
+    given = (keyword.value for keyword in call.keywords if keyword.arg == "norm_layer")
+    names = {meant for value in given for meant in module.inference.resolve(value)}
+    return bool(_OF_NORMS.search(name) and names) and not any(map(load_layers().layers.get, names))
 
 
 def _is_known(name: str) -> bool:
