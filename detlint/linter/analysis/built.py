@@ -151,7 +151,19 @@ def _takes_input(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     if made.run is not None:
         return _names_any(names, [made.expression]) and _names_any(names, made.run.args)
     runs = [run for run in _runs(node, ctx) if run is not None and _is_handed_on(run, names, ctx)]
-    return _names_any(names, [value for run in runs for value in run.args])
+    return _names_any(_with_computed(names, function, ctx), [value for run in runs for value in run.args])
+
+
+def _with_computed(names: set[str], function: FunctionNode, ctx: Context) -> set[str]:
+    """Return names and those of what torch makes of them in a function: `rows = torch.cat([x, y], 1)`."""
+    names = set(names)
+    for part in walk(function):
+        value = part.value if isinstance(part, ast.Assign) else None
+        if not isinstance(part, ast.Assign) or not isinstance(value, ast.Call) or not _names_any(names, value.args):
+            continue
+        if not ctx.inference.types.tensors.isdisjoint(ctx.callees(value)):
+            names.update(target.id for target in part.targets if isinstance(target, ast.Name))
+    return names
 
 
 def _names_any(names: set[str], values: list[ast.expr]) -> bool:
