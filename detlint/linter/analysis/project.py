@@ -162,7 +162,10 @@ class Project:
         That is the project's root, or a folder of scripts that nothing marks; a package that is not part of a project
         (one that was installed) stands for itself.
         """
-        here = module.source.path.parent
+        return self.once(self._folder_around, module.path)
+
+    def _folder_around(self, path: Path) -> Path | None:
+        here = path.parent
         root = self.layout.root(here)
         if self.layout.is_marked(root):
             return root
@@ -174,7 +177,7 @@ class Project:
         if scripts is None or scripts.found is None:
             return None
         self.consulted[scripts] = None
-        beside = any(path != module.source.path for path in scripts.found)  # a file that imports nothing is used too
+        beside = any(other != path for other in scripts.found)  # a file that imports nothing is used too
         return scripts.folder if beside else None
 
     def scripts(self, root: Path) -> frozenset[str]:
