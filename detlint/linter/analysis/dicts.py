@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.written_here import own_property
 from detlint.linter.source.names import FUNCTIONS, BindingKind
-from detlint.linter.source.nodes import identifier, is_own, receiver_of
+from detlint.linter.source.nodes import identifier, receiver_of
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.module import Module
@@ -36,7 +37,7 @@ def written_items(module: Module, node: ast.expr, steps: int = _MAX_STEPS) -> Ma
             return None
         return written_items(module, only.value, steps - 1)
     if isinstance(node, ast.Attribute):
-        kept = only_value(module, node) or _computed(module, node)
+        kept = only_value(module, node) or _given_back(module, own_property(module, node))
         if kept is None or is_changed(module, node):
             return None
         return written_items(module, kept, steps - 1)
@@ -135,14 +136,6 @@ def _merged(module: Module, parts: list[tuple[str | None, ast.expr]], steps: int
             return None
         items.update(inner)
     return items
-
-
-def _computed(module: Module, node: ast.Attribute) -> ast.expr | None:
-    """Return what a property of the class around gives back."""
-    owner = module.index.class_at(node) if is_own(node) else None
-    if owner is None:
-        return None
-    return _given_back(module, module.inference.property_of(module.inference.class_info(owner), node.attr))
 
 
 def _given_back(module: Module, found: tuple[Module, ast.AST] | None) -> ast.Dict | ast.Call | None:

@@ -32,9 +32,10 @@ def objects_given(inference: Inference, node: ast.arg, binding: Binding) -> Iter
     called = owner if owner is not None and function.name == "__init__" else function
     if called.name.startswith("__"):
         return
+    qualified = inference.module.qualified(called)
     for module, call in _calls(called.name, inference.module):
         given = argument_of(function, node.arg, call, skip_self=owner is not None)
-        if given is None or inference.module.qualified(called) not in module.inference.callees(call):
+        if given is None or qualified not in module.inference.callees(call):
             continue
         for value in module.inference.values(given):
             if value.kind in (Kind.INSTANCE, Kind.MODULE) and inference.class_named(value.type) is not None:

@@ -134,9 +134,7 @@ class Program:
         """
         definition = outermost_definition(module, node)
         if definition is None:
-            return module is self.module or not any(
-                isinstance(parent, ast.If) and is_main_guard(parent) for parent in module.index.ancestors(node)
-            )
+            return module is self.module or not is_guarded(module, node)
         if definition.decorator_list and not self.starts_another(module, definition):
             return True
         if definition.name not in self._used:
@@ -201,6 +199,11 @@ def program_of(module: Module, config: Config | None = None) -> Program | None:
 def library_of(module: Module) -> Program:
     """Return library code as a program that executes nothing itself."""
     return Program(module, is_library=True)
+
+
+def is_guarded(module: Module, node: ast.AST) -> bool:
+    """Return whether a node stands under a `__main__` guard, which whoever imports the file does not run."""
+    return any(isinstance(parent, ast.If) and is_main_guard(parent) for parent in module.index.ancestors(node))
 
 
 def in_package(module: Module) -> bool:

@@ -102,11 +102,16 @@ def kept_in(module: Module, node: ast.expr) -> ast.expr | None:
 
 def given_by_property(module: Module, node: ast.Attribute) -> ast.expr | None:
     """Return the `self.rate` of `return self.rate`, where a property of the class around does nothing else."""
-    owner = module.index.class_at(node) if is_own(node) else None
-    getter = module.inference.property_of(module.inference.class_info(owner), node.attr) if owner is not None else None
+    getter = own_property(module, node)
     result = _result(getter[1]) if getter is not None and getter[0] is module else None
     last = getter[1].body[-1] if getter is not None else None
     return result if isinstance(last, ast.Return) and result is last.value else None
+
+
+def own_property(module: Module, node: ast.Attribute) -> tuple[Module, FunctionNode] | None:
+    """Return the function that computes `self.rate`, with its module, where that is a property of the class around."""
+    owner = module.index.class_at(node) if is_own(node) else None
+    return module.inference.property_of(module.inference.class_info(owner), node.attr) if owner is not None else None
 
 
 class _WrittenHere:

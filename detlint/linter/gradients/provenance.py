@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import calls_of, given_by_callers
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
-from detlint.linter.analysis.outline import is_main_guard
 from detlint.linter.analysis.parameters import receiver_class
 from detlint.linter.analysis.passed_fields import passed_for_field
-from detlint.linter.analysis.program import in_package
+from detlint.linter.analysis.program import in_package, is_guarded
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.gradients.callees import LOOK_UPS, computes, computes_anew, gives_positions, is_function
 from detlint.linter.gradients.frozen import runs_frozen
@@ -374,5 +373,4 @@ def _mentioned(node: ast.AST, name: str) -> ast.Name | None:
 
 def _is_tried_out(call: ast.Call, ctx: Context) -> bool:
     """Does it stand under the `__main__` guard of a file in a package, which others import for what it defines?"""
-    guards = (around for around in ctx.ancestors(call) if isinstance(around, ast.If) and is_main_guard(around))
-    return in_package(ctx.module) and any(guards)
+    return in_package(ctx.module) and is_guarded(ctx.module, call)

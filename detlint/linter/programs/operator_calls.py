@@ -48,8 +48,9 @@ def _called(ctx: Context) -> Iterator[_Calls]:
     lasts = {name.rpartition(".")[2] for name in table}
     for node in calls_meaning(ctx.module, lasts):
         made = mapped(ctx.module, node) or node
-        if not is_replaced(node, ctx):
-            yield [(call_of(node, trigger, ctx, made), operators) for trigger, operators in _entries(made, table, ctx)]
+        entries = list(_entries(made, table, ctx))
+        if entries and not is_replaced(node, ctx):
+            yield [(call_of(node, trigger, ctx, made), operators) for trigger, operators in entries]
 
 
 def _handed_on(ctx: Context) -> Iterator[_Calls]:
